@@ -84,6 +84,17 @@ def test_pinned_rows_come_first_whatever_their_rank() -> None:
     assert shown([pack_row("Fresh.", priority="high")], pinned=[pinned]) == ["Pinned.", "Fresh."]
 
 
+def test_a_row_that_a_newer_one_contradicts_follows_it_and_says_so() -> None:
+    later = NOON + timedelta(days=1)
+    older = pack_row("User said: The cache TTL is 5 minutes.", priority="high", project="p")
+    newer = pack_row("User said: We cache for 9 minutes. (unlike: The cache TTL is …)", project="p", said_at=later)
+    elsewhere = pack_row("The cache TTL is 5 minutes, too.", priority="high", project="q")
+    chosen = choose([], [older, elsewhere, newer], [], {}, session(project="p"))
+    assert [line.row for line in chosen.lines.pool] == [newer, older, elsewhere]
+    assert ["(older; a newer row says otherwise)" in line.text for line in chosen.lines.pool] == [False, True, False]
+    assert [reason.id for reason in chosen.reasons] == [newer.id, older.id, elsewhere.id]
+
+
 def test_a_row_that_does_not_fit_makes_room_for_the_next() -> None:
     huge = pack_row("word " * 4_000, priority="high")
     small = pack_row("Small.", priority="low")

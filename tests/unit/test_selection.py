@@ -60,6 +60,15 @@ def reasons(answer: Chosen) -> Mapping[str, str]:
     return {one.id: one.reason for one in answer.left_out}
 
 
+def test_a_row_that_a_newer_one_contradicts_comes_behind_it_and_names_it() -> None:
+    older = memory("User said: The cache TTL is 5 minutes.")
+    newer = memory("User said: We cache for 9 minutes. (unlike: The cache TTL is …)", said_at=NOON + timedelta(days=1))
+    answer = chosen([found("memory", older.id, 3.0), found("memory", newer.id, 2.0)], [older, newer])
+    assert [(hit.id, hit.contradicted_by) for hit in answer.hits] == [(newer.id, None), (older.id, newer.id)]
+    assert answer.hits[0].score >= answer.hits[1].score
+    assert f"(older; {newer.id} says otherwise)" in recalled_line(answer.hits[1])
+
+
 # The floor ------------------------------------------------------------------------------------------------------------
 
 

@@ -7,12 +7,17 @@ from typing import Protocol, TypeVar
 
 from esker.server.core.text import labels
 
+# Words that a quotation leaves out.
+_LEFT_OUT = ".{1,80}"
+
 
 class _Row(Protocol):
     @property
     def id(self) -> str: ...
     @property
     def content(self) -> str: ...
+    @property
+    def project(self) -> str | None: ...
     @property
     def said_at(self) -> datetime: ...
 
@@ -22,16 +27,15 @@ _R = TypeVar("_R", bound=_Row)
 
 def contradicted(rows: Iterable[_Row]) -> dict[str, str]:
     """Return the id of each row that another row says otherwise about, with the id of the newest such row."""
-    every = list(rows)
-    found: dict[str, _Row] = {}
-    for newer in every:
+    every = sorted(rows, key=lambda row: row.said_at)
+    found: dict[str, str] = {}
+    for place, newer in enumerate(every):
         quoted = newer.content.partition(labels.UNLIKE)[2].removesuffix(")")
-        words = re.compile(".{1,80}".join(map(re.escape, quoted.split(labels.LEFT_OUT)))) if quoted else None
-        for older in every if words else ():
-            if older.said_at <= newer.said_at and older.id != newer.id and words and words.search(older.content):
-                known = found.get(older.id)
-                found[older.id] = newer if known is None or known.said_at < newer.said_at else known
-    return {row_id: newer.id for row_id, newer in found.items()}
+        if quoted:
+            words = re.compile(_LEFT_OUT.join(map(re.escape, quoted.split(labels.LEFT_OUT))))
+            older = (row for row in every[:place] if row.project == newer.project and words.search(row.content))
+            found.update((row.id, newer.id) for row in older)
+    return found
 
 
 def newer_first(rows: Iterable[_R], otherwise: Mapping[str, str]) -> list[_R]:

@@ -362,7 +362,9 @@ class _Reader:
             yield from holders[-1:] if "by" in kinds else holders[:1]
             return
         if not kinds & _VERBS:
-            yield from [one for one in by_kind if one[0].kind in ("at", "to", "by") and one[1] != "word"][:1]
+            places = [one for one in by_kind if one[0].kind in ("at", "to", "by") and one[1] != "word"]
+            alone = by_kind if len(by_kind) == 1 and _is_amount(by_kind[0][1]) else []
+            yield from (places or alone)[:1]
             return
         goals = self._goals(by_kind, kinds)
         if goals:
