@@ -13,7 +13,7 @@ from esker.server.core.clock import system_clock
 from esker.server.core.config.settings import Settings
 from esker.server.db.database import Database
 from tests.support.api import PATIENCE, observed, opened, said, until
-from tests.support.model_server import ModelServer, Said, model_server
+from tests.support.model_server import ModelServer, ScriptedAnswer, model_server
 from tests.support.serving import serving
 
 FACT: dict[str, Any] = {
@@ -55,11 +55,13 @@ async def contents(client: httpx2.AsyncClient) -> list[str]:
     return [row["content"] for row in (await client.get("/v1/memories")).json()["memories"]]
 
 
-def message(*content: dict[str, Any], **more: Any) -> Said:
+def message(*content: dict[str, Any], **more: Any) -> ScriptedAnswer:
     """Return an answer with these blocks in the format of the API."""
     start = {"id": "msg_1", "type": "message", "role": "assistant", "model": "m", "content": list(content)}
     used = {"input_tokens": 100, "output_tokens": 20}
-    return Said(raw=json.dumps({**start, "stop_reason": "end_turn", "stop_sequence": None, "usage": used} | more))
+    return ScriptedAnswer(
+        raw=json.dumps({**start, "stop_reason": "end_turn", "stop_sequence": None, "usage": used} | more)
+    )
 
 
 def text(words: str) -> dict[str, Any]:
@@ -142,7 +144,7 @@ async def test_a_reflector_requests_its_answer_in_the_same_way(model: ModelServe
 
 @pytest.mark.parametrize("mode", ["output_config", "tool", "prompt"])
 async def test_a_rejected_request_names_the_setting_to_try(model: ModelServer, database_url: str, mode: str) -> None:
-    model.say(Said("output_config: Extra inputs are not permitted", status=400))
+    model.say(ScriptedAnswer("output_config: Extra inputs are not permitted", status=400))
     async with served(model, database_url, structured=mode) as client:
         session = await session_with_a_message(client)
         answer = await client.post(f"/v1/sessions/{session}/observe?wait=true")
@@ -223,7 +225,7 @@ async def test_an_answer_with_incomplete_usage_is_used(
 async def test_an_answer_without_usage_is_used(model: ModelServer, database_url: str) -> None:
     whole = json.loads(message(text(json.dumps(ANSWER))).raw or "")
     del whole["usage"]
-    model.say(Said(raw=json.dumps(whole)))
+    model.say(ScriptedAnswer(raw=json.dumps(whole)))
     async with served(model, database_url) as client:
         await observed(client, await session_with_a_message(client))
         assert await contents(client) == [FACT["text"]]
@@ -258,7 +260,9 @@ async def test_an_answer_without_content_is_a_failure_and_loses_nothing(
 ) -> None:
     answer = {"id": "m", "type": "message", "role": "assistant", "model": "x", "content": content}
     usage = {"input_tokens": 1, "output_tokens": 1}
-    model.say(Said(raw=json.dumps({**answer, "stop_reason": "end_turn", "stop_sequence": None, "usage": usage})))
+    model.say(
+        ScriptedAnswer(raw=json.dumps({**answer, "stop_reason": "end_turn", "stop_sequence": None, "usage": usage}))
+    )
     async with served(model, database_url) as client:
         session = await session_with_a_message(client)
         refused = await client.post(f"/v1/sessions/{session}/observe?wait=true")

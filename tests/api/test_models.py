@@ -15,7 +15,7 @@ from esker.server.core.config.settings import Settings
 from esker.server.db.database import Database
 from esker.server.usecases import run_job
 from tests.support.api import PATIENCE, observed, opened, said, until
-from tests.support.model_server import ModelServer, Said, model_server
+from tests.support.model_server import ModelServer, ScriptedAnswer, model_server
 from tests.support.serving import serving
 
 FACT: dict[str, Any] = {
@@ -132,16 +132,16 @@ async def test_an_unusable_answer_is_sent_back_once(
 @pytest.mark.parametrize(
     "bad",
     [
-        Said("no JSON"),
-        Said('{"facts": [', stop_reason="max_tokens"),
-        Said("I will not.", stop_reason="refusal"),
-        Said("overloaded", status=400),
-        Said("no such key", status=401),
+        ScriptedAnswer("no JSON"),
+        ScriptedAnswer('{"facts": [', stop_reason="max_tokens"),
+        ScriptedAnswer("I will not.", stop_reason="refusal"),
+        ScriptedAnswer("overloaded", status=400),
+        ScriptedAnswer("no such key", status=401),
     ],
     ids=["nonsense", "cut off", "refused", "bad request", "unauthorised"],
 )
 async def test_a_failing_model_loses_nothing_and_its_failure_is_visible(
-    client: httpx2.AsyncClient, model: ModelServer, bad: Said
+    client: httpx2.AsyncClient, model: ModelServer, bad: ScriptedAnswer
 ) -> None:
     model.say(bad)
     session = await opened(client)
@@ -162,7 +162,11 @@ async def test_a_failing_model_loses_nothing_and_its_failure_is_visible(
 
 
 async def test_a_busy_provider_is_retried(client: httpx2.AsyncClient, model: ModelServer) -> None:
-    model.say(Said("slow down", status=429, headers={"retry-after": "0"}), Said("busy", status=529), ANSWER)
+    model.say(
+        ScriptedAnswer("slow down", status=429, headers={"retry-after": "0"}),
+        ScriptedAnswer("busy", status=529),
+        ANSWER,
+    )
     session = await opened(client)
     await said(client, session, "Let's use Redis.")
     assert (await observed(client, session))["memories"] == 1
@@ -220,7 +224,7 @@ async def test_a_hanging_model_does_not_block_other_requests(
     client: httpx2.AsyncClient, model: ModelServer, owner_url: str
 ) -> None:
     release = asyncio.Event()
-    model.say(Said('{"facts": []}', wait_for=release))
+    model.say(ScriptedAnswer('{"facts": []}', wait_for=release))
     sessions = [await opened(client, f"s{n}") for n in range(12)]
     for session in sessions:
         await said(client, session, "Let's use Redis.")
@@ -245,7 +249,7 @@ async def test_messages_that_arrive_during_a_call_are_not_marked_observed(
     client: httpx2.AsyncClient, model: ModelServer
 ) -> None:
     release = asyncio.Event()
-    model.say(Said('{"facts": []}', wait_for=release))
+    model.say(ScriptedAnswer('{"facts": []}', wait_for=release))
     session = await opened(client)
     await said(client, session, "First.")
     waiting = asyncio.create_task(observe(client, session))
@@ -328,7 +332,7 @@ async def test_a_row_forgotten_during_a_reflection_does_not_come_back(
     release = asyncio.Event()
     model.arrived.clear()
     said_by_model = {"rows": [reflected_row("Weather was discussed.", *ids)]}
-    model.say(Said(json.dumps(said_by_model), wait_for=release))
+    model.say(ScriptedAnswer(json.dumps(said_by_model), wait_for=release))
     waiting = asyncio.create_task(client.post(f"/v1/sessions/{session}/reflect?wait=true"))
     await model.arrived.wait()
     await client.delete(f"/v1/memories/{ids[0]}")
@@ -344,7 +348,7 @@ async def test_rows_that_arrive_during_a_reflection_are_untouched(
     session, ids = await with_rows(client, model, LOW, OTHER)
     release = asyncio.Event()
     model.arrived.clear()
-    model.say(Said(json.dumps({"rows": [reflected_row("Weather and coffee.", *ids)]}), wait_for=release))
+    model.say(ScriptedAnswer(json.dumps({"rows": [reflected_row("Weather and coffee.", *ids)]}), wait_for=release))
     waiting = asyncio.create_task(client.post(f"/v1/sessions/{session}/reflect?wait=true"))
     await model.arrived.wait()
     await client.post("/v1/memories", json={"content": "A note meanwhile.", "session_id": session})
@@ -355,7 +359,7 @@ async def test_rows_that_arrive_during_a_reflection_are_untouched(
 
 
 async def test_a_background_failure_is_visible_and_recovers(client: httpx2.AsyncClient, model: ModelServer) -> None:
-    model.say(Said("nope", status=401))
+    model.say(ScriptedAnswer("nope", status=401))
     session = await opened(client)
     await said(client, session, "Let's use Redis.")
     await client.post(f"/v1/sessions/{session}/observe")
@@ -388,7 +392,7 @@ async def test_characters_that_postgres_cannot_store_are_cleaned_from_an_answer(
 async def test_an_endpoint_that_returns_nonsense_fails_and_loses_nothing(
     client: httpx2.AsyncClient, model: ModelServer, body: str
 ) -> None:
-    model.say(Said(raw=body))
+    model.say(ScriptedAnswer(raw=body))
     session = await opened(client)
     await said(client, session, "Let's use Redis.")
     answer = await observe(client, session)
@@ -456,7 +460,7 @@ async def test_an_impossible_date_does_not_block_a_session(client: httpx2.AsyncC
 
 async def test_errors_of_a_provider_are_redacted_and_short(client: httpx2.AsyncClient, model: ModelServer) -> None:
     secret = "sk-proj-" + "a1B2" * 8
-    model.say(Said(f"Incorrect key {secret} " + "x" * 100_000, status=400))
+    model.say(ScriptedAnswer(f"Incorrect key {secret} " + "x" * 100_000, status=400))
     session = await opened(client)
     await said(client, session, "Let's use Redis.")
     answers = [await observe(client, session), await client.get(f"/v1/sessions/{session}")]
@@ -487,7 +491,11 @@ async def test_no_request_holds_more_images_than_its_budget(client: httpx2.Async
 async def test_words_are_observed_when_the_model_refuses_an_image(
     client: httpx2.AsyncClient, model: ModelServer
 ) -> None:
-    model.say(lambda asked: Said("bad image", status=400) if images_in(asked) else Said(json.dumps(ANSWER)))
+    model.say(
+        lambda asked: (
+            ScriptedAnswer("bad image", status=400) if images_in(asked) else ScriptedAnswer(json.dumps(ANSWER))
+        )
+    )
     session = await opened(client)
     text = {"type": "text", "text": "Let's use Redis."}
     await said(client, session, {"external_id": "m1", "role": "user", "content": [IMAGE, text]})
@@ -498,7 +506,7 @@ async def test_words_are_observed_when_the_model_refuses_an_image(
 async def test_a_request_that_the_model_refuses_is_reported_as_such(
     client: httpx2.AsyncClient, model: ModelServer
 ) -> None:
-    model.say(Said("no", status=400))
+    model.say(ScriptedAnswer("no", status=400))
     session = await opened(client)
     await said(client, session, "Let's use Redis.")
     answer = await observe(client, session)
@@ -510,7 +518,7 @@ async def test_a_request_that_waits_too_long_returns_queued(
 ) -> None:
     monkeypatch.setattr(run_job, "LONGEST_WAIT_SECONDS", 0.2)
     release = asyncio.Event()
-    model.say(Said(json.dumps(ANSWER), wait_for=release))
+    model.say(ScriptedAnswer(json.dumps(ANSWER), wait_for=release))
     session = await opened(client)
     await said(client, session, "Let's use Redis.")
     answer = await observe(client, session)

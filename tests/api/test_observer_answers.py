@@ -34,7 +34,7 @@ from esker.server.usecases.authenticate import SCOPES, create_pool
 from esker.server.usecases.parts import Parts
 from esker.server.usecases.remember import Note, get_memory, remember
 from tests.support.api import PATIENCE, observed, opened, said
-from tests.support.model_server import ModelServer, Said, Unmetered, model_server
+from tests.support.model_server import ModelServer, ScriptedAnswer, Unmetered, model_server
 from tests.support.serving import serving
 
 REDIS: dict[str, Any] = {
@@ -248,7 +248,7 @@ async def test_a_malformed_fact_does_not_affect_the_task_or_the_used_memories(
 async def test_an_answer_that_was_cut_off_is_sent_back_with_its_length_and_then_whole_facts_are_kept(
     client: httpx2.AsyncClient, model: ModelServer, cut_off: str
 ) -> None:
-    begun = Said(cut_off, stop_reason="max_tokens")
+    begun = ScriptedAnswer(cut_off, stop_reason="max_tokens")
     model.say(begun, begun, {"facts": [CONFIG]})
     session = await talked(client)
     await observed(client, session)
@@ -262,11 +262,15 @@ async def test_facts_of_the_end_are_kept_when_an_answer_was_cut_off_before_it(
     facts = [fact | {"text": fact["text"].strip() + "."} for fact in many(30)]
     room = 4
 
-    def answer(asked: dict[str, Any]) -> Said:
+    def answer(asked: dict[str, Any]) -> ScriptedAnswer:
         shown = "\n".join(block["text"] for block in asked["messages"][0]["content"])
         seqs = [int(seq) for seq in re.findall(r"^\[(\d+)\]", shown, re.MULTILINE)]
         told = json.dumps({"facts": [facts[seq - 1] | {"sources": [seq]} for seq in seqs[:room]]})
-        return Said(told) if len(seqs) <= room else Said(told[:-2] + ', {"text": "Us', stop_reason="max_tokens")
+        return (
+            ScriptedAnswer(told)
+            if len(seqs) <= room
+            else ScriptedAnswer(told[:-2] + ', {"text": "Us', stop_reason="max_tokens")
+        )
 
     model.say(answer)
     session = await opened(client)
@@ -288,7 +292,7 @@ async def test_facts_of_the_end_are_kept_when_an_answer_was_cut_off_before_it(
 async def test_an_answer_that_was_cut_off_is_not_used_when_a_whole_one_follows(
     client: httpx2.AsyncClient, model: ModelServer
 ) -> None:
-    model.say(Said(json.dumps({"facts": BOTH}), stop_reason="max_tokens"), {"facts": [CONFIG]})
+    model.say(ScriptedAnswer(json.dumps({"facts": BOTH}), stop_reason="max_tokens"), {"facts": [CONFIG]})
     session = await talked(client)
     assert (await observed(client, session))["memories"] == 1
 
@@ -405,7 +409,7 @@ async def test_a_model_cannot_use_or_replace_rows_that_it_was_not_shown(
 
 
 async def test_a_refusal_is_reported_and_not_retried(client: httpx2.AsyncClient, model: ModelServer) -> None:
-    model.say(Said("I will not.", stop_reason="refusal"))
+    model.say(ScriptedAnswer("I will not.", stop_reason="refusal"))
     session = await talked(client)
     answer = await client.post(f"/v1/sessions/{session}/observe?wait=true")
     assert (answer.status_code, len(model.asked)) == (502, 1)
@@ -416,11 +420,11 @@ async def test_a_retry_waits_as_long_as_the_provider_says(client: httpx2.AsyncCl
     clock = asyncio.get_running_loop().time
     times: list[float] = []
 
-    def at(answer: Said) -> Any:
+    def at(answer: ScriptedAnswer) -> Any:
         return lambda _: (times.append(clock()), answer)[1]
 
-    busy = Said("slow down", status=429, headers={"retry-after": "1"})
-    model.say(at(busy), at(Said(json.dumps({"facts": BOTH}))))
+    busy = ScriptedAnswer("slow down", status=429, headers={"retry-after": "1"})
+    model.say(at(busy), at(ScriptedAnswer(json.dumps({"facts": BOTH}))))
     session = await talked(client)
     assert (await observed(client, session))["memories"] == 2
     first, second = times
@@ -431,7 +435,7 @@ async def test_a_retry_waits_as_long_as_the_provider_says(client: httpx2.AsyncCl
 async def test_retries_of_a_busy_provider_end_and_lose_nothing(
     client: httpx2.AsyncClient, model: ModelServer, status: int
 ) -> None:
-    model.say(Said("busy", status=status, headers={"retry-after": "0.01"}))
+    model.say(ScriptedAnswer("busy", status=status, headers={"retry-after": "0.01"}))
     session = await talked(client)
     answer = await client.post(f"/v1/sessions/{session}/observe?wait=true")
     assert (answer.status_code, str(status) in answer.json()["detail"]) == (502, True)
@@ -443,7 +447,10 @@ async def test_a_hanging_call_times_out_retries_included_and_is_counted_as_an_at
     database_url: str, model: ModelServer
 ) -> None:
     release = asyncio.Event()
-    busy, hangs = Said("busy", status=529, headers={"retry-after": "0.01"}), Said("{}", wait_for=release)
+    busy, hangs = (
+        ScriptedAnswer("busy", status=529, headers={"retry-after": "0.01"}),
+        ScriptedAnswer("{}", wait_for=release),
+    )
     async with asking(database_url, model, ESKER_LLM_TIMEOUT_SECONDS="1") as client:
         model.say(busy, hangs)
         session = await talked(client)
@@ -605,11 +612,11 @@ async def test_a_backlog_of_300_000_tokens_drains_in_order_with_prompts_of_const
 ) -> None:
     short = [fact | {"text": fact["text"][:9] + "."} for fact in many(3_000)]
 
-    def answer(_: dict[str, Any]) -> Said:
+    def answer(_: dict[str, Any]) -> ScriptedAnswer:
         first = int(re.findall(r"^\[(\d+)\]", model.prompt(), re.MULTILINE)[0])
         shown = len(model.asked)
         facts = [fact | {"sources": [first]} for fact in short[150 * shown : 150 * (shown + 1)]]
-        return Said(json.dumps({"facts": facts}))
+        return ScriptedAnswer(json.dumps({"facts": facts}))
 
     model.say(answer)
     session = await opened(client)

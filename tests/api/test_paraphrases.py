@@ -20,7 +20,7 @@ from esker.server.usecases.recall import recall
 from esker.server.usecases.recall_request import RecallRequest
 from esker.server.usecases.spending import set_daily_cap
 from tests.support.api import PATIENCE, contents, recalled
-from tests.support.model_server import ModelServer, Said, model_server
+from tests.support.model_server import ModelServer, ScriptedAnswer, model_server
 from tests.support.serving import serving, serving_meaning
 
 NOTES = ["My sister breeds whippets.", "The crane is checked on Mondays.", "A refund never exceeds the price."]
@@ -123,7 +123,7 @@ async def test_rankings_for_measurement_call_no_model(database_url: str, model: 
 
 async def test_a_late_model_changes_nothing_is_counted_and_paused(database_url: str, model: ModelServer) -> None:
     held = asyncio.Event()
-    model.say(Said(json.dumps(PARAPHRASED), wait_for=held))
+    model.say(ScriptedAnswer(json.dumps(PARAPHRASED), wait_for=held))
     parts = asked_of(model, database_url, paraphrase_seconds="0.05")
     try:
         async with asking(parts) as client:
@@ -147,7 +147,7 @@ async def test_concurrent_calls_are_limited_and_other_recalls_do_not_wait(
     database_url: str, model: ModelServer
 ) -> None:
     held = asyncio.Event()
-    model.say(Said(json.dumps(PARAPHRASED), wait_for=held))
+    model.say(ScriptedAnswer(json.dumps(PARAPHRASED), wait_for=held))
     async with asking(asked_of(model, database_url)) as client:
         on_their_way = [asyncio.create_task(recalled(client, f"Question {n}?")) for n in range(4)]
         while len(model.asked) < 4:
@@ -161,9 +161,18 @@ async def test_concurrent_calls_are_limited_and_other_recalls_do_not_wait(
 
 
 @pytest.mark.parametrize(
-    "said", [Said(status=401), Said(status=400), Said(stop_reason="refusal"), Said("no object"), Said(raw="{}")]
+    "said",
+    [
+        ScriptedAnswer(status=401),
+        ScriptedAnswer(status=400),
+        ScriptedAnswer(stop_reason="refusal"),
+        ScriptedAnswer("no object"),
+        ScriptedAnswer(raw="{}"),
+    ],
 )
-async def test_a_failing_model_changes_nothing_and_is_paused(database_url: str, model: ModelServer, said: Said) -> None:
+async def test_a_failing_model_changes_nothing_and_is_paused(
+    database_url: str, model: ModelServer, said: ScriptedAnswer
+) -> None:
     model.say(said)
     async with asking(asked_of(model, database_url)) as client:
         query = "When is the crane checked?"

@@ -31,7 +31,7 @@ from esker.server.usecases.remember import list_memories
 from esker.server.usecases.switch_passages import switch_passages
 from tests.support.api import PATIENCE, contents, observed, opened, recalled, said
 from tests.support.databases import dump
-from tests.support.model_server import Said
+from tests.support.model_server import ScriptedAnswer
 from tests.support.reflecting import fact, kept, pool_reflected, row, scripted
 from tests.support.serving import serving, serving_meaning
 
@@ -496,7 +496,7 @@ async def test_an_observer_writes_nothing_from_a_passage_forgotten_meanwhile(dat
         await said(client, session, turn(1, "user", VAULT))
         release = asyncio.Event()
         facts = {"facts": [fact(VAULT) | {"sources": [1]}]}
-        model.say(Said(json.dumps(facts), wait_for=release), {"facts": []})
+        model.say(ScriptedAnswer(json.dumps(facts), wait_for=release), {"facts": []})
         observing = asyncio.create_task(observed(client, session))
         await model.arrived.wait()
         [passage] = (await recalled(client, "vault Xanadu"))["hits"]

@@ -26,7 +26,7 @@ from esker.server.usecases.remember import Note, remember
 from esker.server.usecases.run_job import claim_job, run_job
 from tests.support.api import contents, observed, recalled, said, until
 from tests.support.clock import FakeClock
-from tests.support.model_server import ModelServer, Said
+from tests.support.model_server import ModelServer, ScriptedAnswer
 from tests.support.reflecting import fact, kept, live, pool_reflected, row, scripted, session_reflected, stored
 
 WEATHER = "The agent explained at great length how the weather comes about, and that it rains a lot in the west."
@@ -85,10 +85,10 @@ async def undone(client: httpx2.AsyncClient, reflection: str) -> httpx2.Response
     return await client.post(f"/v1/reflections/{reflection}/undo")
 
 
-def held(*rows: dict[str, Any], insights: Any = ()) -> tuple[Said, asyncio.Event]:
+def held(*rows: dict[str, Any], insights: Any = ()) -> tuple[ScriptedAnswer, asyncio.Event]:
     """Return a reflector's answer that is sent when the event is set."""
     release = asyncio.Event()
-    return Said(json.dumps({"rows": rows, "insights": list(insights)}), wait_for=release), release
+    return ScriptedAnswer(json.dumps({"rows": rows, "insights": list(insights)}), wait_for=release), release
 
 
 # The rows of a reflection of the pool -------------------------------------------------------------------------------
@@ -174,9 +174,9 @@ async def test_the_report_counts_all_projects(client: httpx2.AsyncClient, model:
     written = await client.post("/v1/memories/batch", json={"memories": rows})
     assert written.status_code == 201, written.text
 
-    def answer(_: dict[str, Any]) -> Said:
+    def answer(_: dict[str, Any]) -> ScriptedAnswer:
         shown = [line.split()[0] for line in model.prompt().splitlines() if line.startswith("mem_")]
-        return Said(json.dumps({"rows": [row("All of it is blue.", *shown)]}))
+        return ScriptedAnswer(json.dumps({"rows": [row("All of it is blue.", *shown)]}))
 
     model.say(answer)
     report = await pool_reflected(client)
@@ -201,10 +201,12 @@ async def test_later_batches_of_a_session_run_even_if_earlier_ones_are_rejected(
     made_large(stubborn)
     _, later = await kept(client, model, COFFEE, TRAIN)
 
-    def answer(_: dict[str, Any]) -> Said:
+    def answer(_: dict[str, Any]) -> ScriptedAnswer:
         if stubborn in model.prompt():
-            return Said(json.dumps({"rows": [row("Rain.", stubborn)]}))
-        return Said(json.dumps({"rows": [row("The train was full and the coffee machine out of order.", *later)]}))
+            return ScriptedAnswer(json.dumps({"rows": [row("Rain.", stubborn)]}))
+        return ScriptedAnswer(
+            json.dumps({"rows": [row("The train was full and the coffee machine out of order.", *later)]})
+        )
 
     model.say(answer)
     report = await session_reflected(client, session)
@@ -625,10 +627,10 @@ async def test_concurrent_undo_forget_reflect_and_observe_leave_every_fact_once(
     names = ["a", "b", "c"]
     sessions = {name: await kept(client, model, WEATHER, COFFEE, TRAIN, session=name, project=name) for name in names}
 
-    def answer(asked: dict[str, Any]) -> Said:
+    def answer(asked: dict[str, Any]) -> ScriptedAnswer:
         shown = [word for word in model.prompt().split() if word.startswith("mem_")]
         written = [row("Small talk.", *dict.fromkeys(shown))] if asked["model"].startswith("claude-sonnet") else []
-        return Said(json.dumps({"rows": written, "facts": []}))
+        return ScriptedAnswer(json.dumps({"rows": written, "facts": []}))
 
     for _ in range(3):
         model.say(answer)
@@ -800,7 +802,7 @@ async def test_two_waiting_requests_both_run_and_the_daily_run_keeps_its_time(
     daily = "SELECT run_after FROM jobs WHERE kind = 'reflect_pool' AND subject = ''"
     with psycopg.connect(owner_url, autocommit=True) as connection:
         before = connection.execute(daily).fetchall()
-    model.say(lambda asked: Said(json.dumps({"rows": [row(SHORT, *ids_in(asked))]})))
+    model.say(lambda asked: ScriptedAnswer(json.dumps({"rows": [row(SHORT, *ids_in(asked))]})))
     answers = await asyncio.gather(
         *(client.post("/v1/reflect?wait=true", json={"project": project}) for project in ("a", "b"))
     )
@@ -820,7 +822,7 @@ async def test_a_repeated_request_waits_for_the_present_run(
     session, ids = await kept(client, model, WEATHER, COFFEE)
     monkeypatch.setattr(running, "LONGEST_WAIT_SECONDS", 0.2)
     release = asyncio.Event()
-    model.say(Said(json.dumps({"rows": [row(SHORT, *ids)]}), wait_for=release))
+    model.say(ScriptedAnswer(json.dumps({"rows": [row(SHORT, *ids)]}), wait_for=release))
     asked = len(model.asked)
     for _ in range(3):
         answer = await client.post(f"/v1/sessions/{session}/reflect?wait=true")
@@ -832,7 +834,7 @@ async def test_a_repeated_request_waits_for_the_present_run(
 
 async def test_an_outage_does_not_count_as_a_rejection(client: httpx2.AsyncClient, model: ModelServer) -> None:
     ids = [await noted(client, text, said_at=ago(days=9)) for text in (WEATHER, COFFEE)]
-    model.say(Said(raw="<html>"))
+    model.say(ScriptedAnswer(raw="<html>"))
     assert (await client.post("/v1/reflect?wait=true")).status_code == 502
     assert (await client.get("/v1/reflections")).json()["reflections"] == []
     model.say({"rows": [row(SHORT, *ids)]})

@@ -30,7 +30,7 @@ from esker.server.usecases.run_job import Work, claim_job, run_job
 from esker.server.usecases.spending import report_spending, resume_paused_jobs, set_daily_cap
 from tests.support.api import PATIENCE, observed, opened, recalled, said, until
 from tests.support.clock import START, FakeClock
-from tests.support.model_server import ModelServer, Said, model_server
+from tests.support.model_server import ModelServer, ScriptedAnswer, model_server
 from tests.support.processes import esker
 from tests.support.serving import serving
 
@@ -101,7 +101,7 @@ async def test_every_call_is_counted_also_failed_ones(model: ModelServer, databa
         session = await opened(client)
         await said(client, session, "Let's use Redis.")
         await observed(client, session)
-        model.say(Said("", stop_reason="refusal"))
+        model.say(ScriptedAnswer("", stop_reason="refusal"))
         refused = await opened(client, "s2")
         await said(client, refused, "Let's not.")
         assert (await wait_for(client, refused, "observe")).status_code == 502
@@ -143,7 +143,7 @@ async def test_cached_tokens_are_counted_at_their_own_price(model: ModelServer, 
         "cache_creation_input_tokens": 1000,
         "cache_read_input_tokens": 2000,
     }
-    model.say(Said(raw=message(json.dumps(NOTHING), usage=used)))
+    model.say(ScriptedAnswer(raw=message(json.dumps(NOTHING), usage=used)))
     async with served(model, database_url) as client:
         session = await opened(client)
         await said(client, session, "Let's use Redis.")
@@ -169,7 +169,7 @@ async def test_a_late_call_is_counted_with_its_highest_possible_cost(model: Mode
     async with served(model, database_url, llm_timeout_seconds="1") as client:
         session = await with_two_rows(client, model)
         _, before = await spending(client)
-        model.say(Said(json.dumps(NOTHING), wait_for=release))
+        model.say(ScriptedAnswer(json.dumps(NOTHING), wait_for=release))
         await said(client, session, "Let's use Redis.")
         for what in ("observe", "reflect"):
             answer = await wait_for(client, session, what)
@@ -192,7 +192,7 @@ async def test_a_late_call_is_counted_with_its_highest_possible_cost(model: Mode
 async def test_a_reflection_reports_all_tokens_its_model_was_sent(model: ModelServer, database_url: str) -> None:
     async with served(model, database_url) as client:
         session = await with_two_rows(client, model)
-        model.say(lambda asked: Said(json.dumps(harbours(asked))))
+        model.say(lambda asked: ScriptedAnswer(json.dumps(harbours(asked))))
         assert (await wait_for(client, session, "reflect")).json()["rejected"] is None
         [done] = (await client.get("/v1/reflections")).json()["reflections"]
     assert (done["input_tokens"], done["output_tokens"]) == (100 + 7, 20)
@@ -412,7 +412,7 @@ async def test_a_pool_at_its_cap_is_not_reflected(model: ModelServer, database_u
 
 async def test_concurrent_jobs_exceed_the_cap_only_by_running_calls(model: ModelServer, database_url: str) -> None:
     at_once, release = 3, asyncio.Event()
-    model.say(Said(json.dumps(NOTHING), wait_for=release))
+    model.say(ScriptedAnswer(json.dumps(NOTHING), wait_for=release))
     async with served(model, database_url, daily_cap_usd="1", job_concurrency=str(at_once)) as client:
         sessions = [await opened(client, f"s{n}") for n in range(8)]
         for session in sessions:

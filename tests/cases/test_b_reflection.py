@@ -21,7 +21,7 @@ from esker.server.providers.local_embedder import LocalEmbedder
 from esker.server.providers.query_embedders import QueryEmbedders
 from esker.server.usecases.parts import Parts
 from tests.support.api import PATIENCE, contents, observed, opened, recalled, said
-from tests.support.model_server import ModelServer, Said, model_server
+from tests.support.model_server import ModelServer, ScriptedAnswer, model_server
 from tests.support.reflecting import (
     REFLECTOR,
     fact,
@@ -158,16 +158,16 @@ async def test_an_empty_reflection_keeps_the_previous_one_and_is_recorded_as_a_f
 def echo(model: ModelServer) -> Any:
     """Return a script that observes each message as a fact of its own, and reflects rows into themselves."""
 
-    def answer(asked: dict[str, Any]) -> Said:
+    def answer(asked: dict[str, Any]) -> ScriptedAnswer:
         lines = model.prompt().splitlines()
         if asked["model"] == REFLECTOR:
             rows = [line.split(" ", 4) for line in lines if line.startswith("mem_")]
-            return Said(json.dumps({"rows": [row(text, i) for i, _, _, _, text in rows]}))
+            return ScriptedAnswer(json.dumps({"rows": [row(text, i) for i, _, _, _, text in rows]}))
         told = [
             (line, lines[place + 1]) for place, line in enumerate(lines) if line.startswith("[") and "] user" in line
         ]
         facts = [fact(text, sources=[int(head[1 : head.index("]")])]) for head, text in told]
-        return Said(json.dumps({"facts": facts}))
+        return ScriptedAnswer(json.dumps({"facts": facts}))
 
     return answer
 
@@ -225,7 +225,7 @@ async def test_a_row_written_during_a_reflection_survives_unreflected(both: Both
     client, model = both
     session, ids = await kept(client, model, WEATHER, COFFEE)
     release = asyncio.Event()
-    asleep = Said(json.dumps({"rows": [row(SHORT, *ids)]}), wait_for=release)
+    asleep = ScriptedAnswer(json.dumps({"rows": [row(SHORT, *ids)]}), wait_for=release)
     model.say(asleep, {"facts": [fact(TRAIN, sources=[3])]})
     path = f"/v1/sessions/{session}/reflect" if scope == "session" else "/v1/reflect"
     reflecting = asyncio.create_task(client.post(f"{path}?wait=true"))

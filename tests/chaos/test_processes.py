@@ -25,7 +25,7 @@ from esker.server.db.data_dir import holder
 from esker.server.db.database import Database
 from tests.support.api import opened, said, until
 from tests.support.made import made_at
-from tests.support.model_server import ModelServer, Said, model_server
+from tests.support.model_server import ModelServer, ScriptedAnswer, model_server
 from tests.support.processes import ROOT, SECONDS, environment, esker, ready, serve, served, using
 from tests.support.serving import serving
 
@@ -177,7 +177,7 @@ async def test_another_server_finishes_a_killed_servers_observation_once_its_lea
 async def _killed_in_mid_call(model: ModelServer, **settings: str) -> str:
     """Have a server ask a model that hangs, and kill it meanwhile; return the session that it was about."""
     release = asyncio.Event()
-    model.say(Said("too late", wait_for=release))
+    model.say(ScriptedAnswer("too late", wait_for=release))
     running = served(**settings)
     process, started = await asyncio.to_thread(running.__enter__)
     try:

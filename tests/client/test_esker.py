@@ -26,7 +26,7 @@ from esker.server.core.errors import Conflict, EskerError, Forbidden, InvalidInp
 from esker.server.core.http_answers import pause
 from esker.server.usecases.authenticate import create_key
 from esker.server.usecases.parts import Parts
-from tests.support.model_server import ModelServer, Said, model_server
+from tests.support.model_server import ModelServer, ScriptedAnswer, model_server
 from tests.support.processes import ROOT, environment
 from tests.support.serving import serving_app
 
@@ -81,7 +81,7 @@ async def test_ctrl_c_ends_the_loop_of_the_page_while_it_waits_for_the_model(
 ) -> None:
     async with model_server() as model:
         never = asyncio.Event()
-        model.say(Said("Never.", wait_for=never))
+        model.say(ScriptedAnswer("Never.", wait_for=never))
         process = await loop_of_the_page(client, model, tmp_path)
         assert process.stdin is not None
         process.stdin.write(b"Thank you.\n")
@@ -253,10 +253,10 @@ async def test_another_program_at_the_address_is_explained() -> None:
             await esker.status()
 
 
-def calls(*inputs: dict[str, Any]) -> list[Said]:
+def calls(*inputs: dict[str, Any]) -> list[ScriptedAnswer]:
     """Return answers of a model that calls the memory tool with these inputs."""
     return [
-        Said(
+        ScriptedAnswer(
             raw=json.dumps(
                 {
                     "id": f"msg_{number}",

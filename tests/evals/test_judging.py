@@ -21,7 +21,7 @@ from evals.scoring.gold import LogRow
 from evals.scoring.matching import KeptRow
 from evals.scoring.meaning import Meaning
 from evals.showing import show_case
-from tests.support.model_server import ModelServer, Said
+from tests.support.model_server import ModelServer, ScriptedAnswer
 from tests.support.suites import first_cases, serve_here
 
 AT = datetime(2026, 3, 4, 9, tzinfo=UTC)
@@ -57,7 +57,7 @@ def test_a_judge_sees_the_log_and_the_rows_but_no_gold(model: ModelServer) -> No
 
 
 def test_marks_out_of_range_are_sent_back_and_a_failure_is_recorded(model: ModelServer) -> None:
-    model.say(marks(9), marks(2), Said("no", status=400), marks(3))
+    model.say(marks(9), marks(2), ScriptedAnswer("no", status=400), marks(3))
     judged = asked(model, submission("one", "x"), submission("two", "x"), submission("three", "x"))
     assert {name: its.retention.score for name, its in judged.marks.items()} == {"one": 2, "three": 3}
     assert judged.failed.keys() == {"two"}
@@ -138,10 +138,10 @@ def test_a_judge_that_notices_one_fault_is_reported_for_that_fault_only(
     [case] = read_cases(cases := first_cases(tmp_path, "reflection", 1), ReflectionCase)
     there = len(faultless(case))
 
-    def counting(body: dict[str, Any]) -> Said:
+    def counting(body: dict[str, Any]) -> ScriptedAnswer:
         """Judge by the number of rows."""
         left = body["messages"][0]["content"][0]["text"].partition("Rows that are left:\n")[2].splitlines()
-        return Said(json.dumps(marks(5 if len(left) >= there else 2)))
+        return ScriptedAnswer(json.dumps(marks(5 if len(left) >= there else 2)))
 
     model.say(counting)
     monkeypatch.setenv("ESKER_LLM_BASE_URL", model.url)

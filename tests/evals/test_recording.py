@@ -17,7 +17,7 @@ from evals.observation.command import observation
 from evals.recording import fingerprint, recorded
 from evals.reflection.command import reflection
 from evals.scoring.meaning import Meaning
-from tests.support.model_server import ModelServer, Said
+from tests.support.model_server import ModelServer, ScriptedAnswer
 from tests.support.suites import first_cases, serve_here
 
 ROW = re.compile(r"^(mem_\w+) \S+ \S+ (\w+) (\w+)(?: \(tentative\))? (.+)$", re.MULTILINE)
@@ -71,7 +71,7 @@ def test_ids_are_identified_by_their_order() -> None:
 
 
 def test_an_error_and_its_retry_after_are_recorded(model: ModelServer, tmp_path: Path) -> None:
-    model.say(Said("overloaded", status=529, headers={"retry-after": "0.01"}), Said("there"))
+    model.say(ScriptedAnswer("overloaded", status=529, headers={"retry-after": "0.01"}), ScriptedAnswer("there"))
     with recorded(tmp_path, None, {"ESKER_LLM_BASE_URL": model.url}) as (_, settings):
         before = [ask(settings["ESKER_LLM_BASE_URL"], "a") for _ in range(2)]
     with recorded(None, tmp_path, {}) as (_, settings):
@@ -143,26 +143,26 @@ def endpoint(
     return model
 
 
-def condensed(body: dict[str, Any]) -> Said:
+def condensed(body: dict[str, Any]) -> ScriptedAnswer:
     """Condense rows as a model does: the first of every two replaces both. The first answer is not JSON."""
     if len(body["messages"]) == 1:
-        return Said("Let me think about that.")
+        return ScriptedAnswer("Let me think about that.")
     found = ROW.findall(body["messages"][0]["content"][0]["text"])
     rows: list[dict[str, Any]] = []
     for first, *others in (found[at : at + 2] for at in range(0, len(found), 2)):
         ids = [first[0], *(other[0] for other in others)]
         rows.append({"text": first[3], "priority": first[1], "category": first[2], "source_ids": ids})
-    return Said(json.dumps({"rows": rows, "insights": []}))
+    return ScriptedAnswer(json.dumps({"rows": rows, "insights": []}))
 
 
-def observed(body: dict[str, Any]) -> Said:
+def observed(body: dict[str, Any]) -> ScriptedAnswer:
     """Observe as a model does: each user message is a fact."""
     text = "\n".join(block["text"] for block in body["messages"][0]["content"])
     facts = [
         {"text": words, "priority": "medium", "category": "fact", "sources": [int(seq)]}
         for seq, words in MESSAGE.findall(text)
     ]
-    return Said(json.dumps({"facts": facts}))
+    return ScriptedAnswer(json.dumps({"facts": facts}))
 
 
 def measured(path: Path) -> list[Any]:
@@ -179,7 +179,7 @@ def test_a_reflection_is_replayed_to_the_digit(
     endpoint: ModelServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cases, tape = first_cases(tmp_path, "reflection", 2), tmp_path / "tape"
-    busy = Said("busy", status=529, headers={"retry-after": "0.01"})
+    busy = ScriptedAnswer("busy", status=529, headers={"retry-after": "0.01"})
     endpoint.say(busy, condensed)
     reflection(cases, reflector="model", record=tape, questions=False, json_file=tmp_path / "a.json")
     asked = len(endpoint.asked)

@@ -17,7 +17,7 @@ from tests.support.serving import serving_app
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class ScriptedAnswer:
     """One scripted answer; `raw` is a body that may be no message at all."""
 
     text: str = ""
@@ -28,7 +28,7 @@ class Said:
     raw: str | None = None
 
 
-Script = Callable[[dict[str, Any]], Said]
+Script = Callable[[dict[str, Any]], ScriptedAnswer]
 
 
 @dataclass(slots=True)
@@ -38,13 +38,14 @@ class ModelServer:
     url: str = ""
     asked: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     headers: list[dict[str, str]] = field(default_factory=list[dict[str, str]])
-    answers: list[Said | Script] = field(default_factory=list[Said | Script])
+    answers: list[ScriptedAnswer | Script] = field(default_factory=list[ScriptedAnswer | Script])
     arrived: asyncio.Event = field(default_factory=asyncio.Event)
 
-    def say(self, *answers: Said | Script | dict[str, Any] | str) -> None:
+    def say(self, *answers: ScriptedAnswer | Script | dict[str, Any] | str) -> None:
         """Set the answers; a dict is said as JSON."""
         self.answers = [
-            Said(json.dumps(a)) if isinstance(a, dict) else Said(a) if isinstance(a, str) else a for a in answers
+            ScriptedAnswer(json.dumps(a)) if isinstance(a, dict) else ScriptedAnswer(a) if isinstance(a, str) else a
+            for a in answers
         ]
 
     def prompt(self, number: int = -1) -> str:
@@ -63,22 +64,22 @@ class ModelServer:
         self.headers.append(dict(request.headers))
         self.arrived.set()
         answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
-        said = answer if isinstance(answer, Said) else answer(body)
-        if said.wait_for:
-            await said.wait_for.wait()
-        if said.raw is not None:
-            return Response(said.raw, media_type="application/json")
-        if said.status != 200:
-            error = {"type": "error", "error": {"type": "scripted_error", "message": said.text or "scripted"}}
-            return JSONResponse(error, said.status, said.headers)
+        scripted = answer if isinstance(answer, ScriptedAnswer) else answer(body)
+        if scripted.wait_for:
+            await scripted.wait_for.wait()
+        if scripted.raw is not None:
+            return Response(scripted.raw, media_type="application/json")
+        if scripted.status != 200:
+            error = {"type": "error", "error": {"type": "scripted_error", "message": scripted.text or "scripted"}}
+            return JSONResponse(error, scripted.status, scripted.headers)
         return JSONResponse(
             {
                 "id": f"msg_{len(self.asked)}",
                 "type": "message",
                 "role": "assistant",
                 "model": body["model"],
-                "content": [{"type": "text", "text": said.text}],
-                "stop_reason": said.stop_reason,
+                "content": [{"type": "text", "text": scripted.text}],
+                "stop_reason": scripted.stop_reason,
                 "stop_sequence": None,
                 "usage": {"input_tokens": 100, "output_tokens": 20, "cache_read_input_tokens": 7},
             }

@@ -16,7 +16,7 @@ from esker.server.core.facts.records import Observed, TranscriptSlice
 from esker.server.providers.echoes import Echoes
 from esker.server.providers.messages_api import Endpoint, MessagesModel
 from esker.server.providers.model_observer import ModelObserver
-from tests.support.model_server import ModelServer, Said, Unmetered, model_server
+from tests.support.model_server import ModelServer, ScriptedAnswer, Unmetered, model_server
 from tests.support.records import message, session
 
 NUMBERS = "nought one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen".split()
@@ -57,14 +57,14 @@ def as_tags(seqs: list[int], cut_off: bool) -> str:
     )
 
 
-def terse(room: int, write: Callable[[list[int], bool], str] = as_json) -> Callable[[dict[str, Any]], Said]:
+def terse(room: int, write: Callable[[list[int], bool], str] = as_json) -> Callable[[dict[str, Any]], ScriptedAnswer]:
     """Return a model that knows one fact of each message and has room for a few in an answer."""
 
-    def answer(asked: dict[str, Any]) -> Said:
+    def answer(asked: dict[str, Any]) -> ScriptedAnswer:
         prompt = "\n".join(block["text"] for block in asked["messages"][0]["content"])
         shown = [int(seq) for seq in re.findall(r"^\[(\d+)\]", prompt, re.MULTILINE)]
         cut_off = len(shown) > room
-        return Said(write(shown[:room], cut_off), stop_reason="max_tokens" if cut_off else "end_turn")
+        return ScriptedAnswer(write(shown[:room], cut_off), stop_reason="max_tokens" if cut_off else "end_turn")
 
     return answer
 
@@ -137,13 +137,13 @@ async def test_a_single_turn_is_covered_up_to_where_its_answer_broke_off_and_tha
 async def test_an_answer_that_ends_within_a_fact_was_cut_off_for_any_stop_reason(
     model: ModelServer, stop_reason: str
 ) -> None:
-    model.say(Said(as_json([1, 2], cut_off=True), stop_reason=stop_reason))
+    model.say(ScriptedAnswer(as_json([1, 2], cut_off=True), stop_reason=stop_reason))
     result = await observed(model, talk("u", "a", "a"))
     assert (result.last_seq, result.refused["cut_off"]) == (1, 1)
 
 
 async def test_a_message_that_fills_an_answer_alone_is_covered_with_its_whole_facts(model: ModelServer) -> None:
-    model.say(Said(as_json([1], cut_off=True), stop_reason="max_tokens"))
+    model.say(ScriptedAnswer(as_json([1], cut_off=True), stop_reason="max_tokens"))
     result = await observed(model, talk("u", "a"))
     assert (result.last_seq, [fact.source_seqs for fact in result.facts]) == (1, [(1,)])
     assert result.refused["cut_off"] == 1
@@ -167,13 +167,13 @@ async def test_a_model_that_never_ends_is_asked_at_most_eight_times_about_a_slic
     ids=["half a fact", "another slice", "a text without source", "a thought", "a draft in a thought"],
 )
 async def test_an_answer_without_one_whole_fact_covers_nothing(model: ModelServer, begun: str) -> None:
-    model.say(Said(begun, stop_reason="max_tokens"))
+    model.say(ScriptedAnswer(begun, stop_reason="max_tokens"))
     with pytest.raises(UnusableAnswer):
         await observed(model, talk("u", "a"))
 
 
 async def test_a_whole_answer_that_used_up_its_tokens_covers_its_slice(model: ModelServer) -> None:
-    model.say(Said(as_json([1, 2], cut_off=False), stop_reason="max_tokens"))
+    model.say(ScriptedAnswer(as_json([1, 2], cut_off=False), stop_reason="max_tokens"))
     result = await observed(model, talk("u", "u"))
     assert (result.last_seq, len(result.facts), dict(result.refused)) == (None, 2, {})
 
