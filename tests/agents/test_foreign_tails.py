@@ -1,17 +1,23 @@
 """Foreign transcripts as the tail of a context: valid for the Messages API wherever they are cut."""
 
+from functools import cache
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from esker.server.agents.readers import READERS
 from esker.server.core.context.assembly import cut_tail
 from esker.server.core.context.tail import first_needed
+from esker.server.core.conversation import blocks
 from tests.support.foreign import conversations
 from tests.support.messages_api import faults
 from tests.support.records import message
 
 
-def test_wherever_a_transcript_is_cut_the_tail_is_valid(transcripts: Path) -> None:
+def test_wherever_a_transcript_is_cut_the_tail_is_valid(transcripts: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Every cut estimates the tokens of the same texts.
+    monkeypatch.setattr(blocks, "estimate_tokens", cache(blocks.estimate_tokens))
     clients: set[str] = set()
     calls = 0
     for name, entries in conversations(transcripts):
