@@ -84,7 +84,7 @@ class Agent:
     async def run(self, client: str, event: str, standard_input: bytes) -> str:
         """Run a hook with this standard input, and return its output; it must succeed without errors."""
         words = ["hook", client, event]
-        done = await asyncio.to_thread(run_forked, words, ROOT, self._environment, 60, standard_input)
+        done = await asyncio.to_thread(run_forked, words, ROOT, self._environment, PATIENCE, standard_input)
         assert (done.returncode, done.stderr) == (0, "")
         return done.stdout
 
@@ -97,7 +97,7 @@ class Agent:
             cwd=ROOT,
             env=self._environment,
             capture_output=True,
-            timeout=280,
+            timeout=PATIENCE,
             check=False,
         )
         assert (done.returncode, done.stderr) == (0, b"")
@@ -281,7 +281,7 @@ async def test_repeated_events_and_parallel_hooks_store_every_message_once_in_or
     event_input = {"session_id": "s1", "cwd": str(agent.checkout), "transcript_path": str(agent.transcript)}
     running = [agent.open("claude-code", event) for event in ("Stop", "Stop", "PreCompact", "SessionEnd")]
     for process in running:
-        await asyncio.to_thread(process.communicate, json.dumps(event_input).encode(), 60)
+        await asyncio.to_thread(process.communicate, json.dumps(event_input).encode(), PATIENCE)
     await until_kept(url, agent.said)
     await agent.hook("Stop")
     assert await kept(url) == agent.said
@@ -607,12 +607,12 @@ async def test_an_open_input_does_not_delay_the_hook(agent: Agent) -> None:
         process.stdin.write(json.dumps(event_input).encode())
         process.stdin.flush()
         assert FACT in (await asyncio.to_thread(process.stdout.read)).decode()
-        assert await asyncio.to_thread(process.wait, 30) == 0
+        assert await asyncio.to_thread(process.wait, PATIENCE) == 0
 
 
 async def test_a_missing_input_does_not_block_the_hook(agent: Agent) -> None:
     with agent.open("claude-code", "SessionStart") as process:
-        assert await asyncio.to_thread(process.wait, 30) == 0
+        assert await asyncio.to_thread(process.wait, PATIENCE) == 0
 
 
 async def test_a_hook_inside_a_hook_does_nothing(agent: Agent, url: str) -> None:

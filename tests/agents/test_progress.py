@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from esker.server.agents.progress import SendProgress
 from esker.server.agents.transcript import Transcript, TranscriptEntry
 from esker.server.core.config.client_settings import ClientSettings
+from tests.support.api import PATIENCE
 
 
 def transcript(*words: str, session: str = "s1") -> Transcript:
@@ -150,7 +151,7 @@ def test_two_processes_never_send_one_session_at_once(there: ClientSettings) -> 
         assert alone
         thread = threading.Thread(target=second)
         thread.start()
-        assert waits.wait(30)
+        assert waits.wait(PATIENCE)
         order.append("first is done")
-    thread.join(30)
+    thread.join(PATIENCE)
     assert order == ["not waiting: False", "another session: True", "first is done", "waiting: True"]
