@@ -34,7 +34,7 @@ _CLOSING = ("instead", "also", "gone", "changes", "puts", "uses", "is", "from", 
 _VERBS = frozenset(("replaces", "becomes", "inherits", "holds", "changes", "sets", "puts", "uses", "is"))
 # Kinds of segments that mark a change of what their clause says.
 _MARKS = frozenset(("replaces", "becomes", "gone", "swaps", "inherits", "changes", "instead", "now"))
-_CLAUSE = re.compile(r"[,;:!?()—–][\s]+|[.…]\s+|[，。；：！？、（）]|\s[—–-]\s|\s?(?:->|→)\s?|[.)]+$")
+_CLAUSE = re.compile(r"[,;:!?()—–][\s]+|(?<!\d)[.…]\s+|[，。；：！？、（）]|\s[—–-]\s|\s?(?:->|→)\s?|[.)]+$")
 _ORDINAL = re.compile(r"\b(\d{1,2})(?:st|nd|rd|th)\b", re.IGNORECASE)
 _NUMBER = re.compile(r"[$€£¥]?\d[\d.,:]*\d|[$€£¥]?\d")
 _IN_CJK = re.compile(f"[{CJK}]")
@@ -175,7 +175,7 @@ def _languages() -> dict[str, frozenset[str]]:
 
 def _plain_words(language: str) -> Iterator[str]:
     for kind in ("is", "uses", "changes", "from", "to", "at", "for", "now", "small"):
-        yield from (entry.casefold() for entry in _lists(kind, language) if entry.isalpha())
+        yield from (entry.casefold() for entry in _lists(kind, language) if entry.isalpha() and len(entry) > 1)
 
 
 _WORD = re.compile(r"[^\W\d_]+")
@@ -255,7 +255,11 @@ class _Reader:
                 clause = [_Segment("start", "", segment.text)]
             elif segment.kind in ("now", "also") and clause and segment.text and not self.grammar.postpositions:
                 # "is now X": the content goes on after the adverb.
-                clause += [_Segment(segment.kind, segment.word, ""), replace(clause[-1], text=segment.text)]
+                goes_on = "is" if clause[-1].kind == "start" else clause[-1].kind
+                clause += [
+                    _Segment(segment.kind, segment.word, ""),
+                    replace(clause[-1], kind=goes_on, text=segment.text),
+                ]
             else:
                 clause.append(segment)
         yield clause
@@ -388,7 +392,11 @@ class _Reader:
         if not [one for one in telling if not _is_amount(one[1])] and len(names) == 1:
             yield from names
         if not telling and not names and not amounts:
-            words_alone = [one for one in (*objects, *places[:0]) if one[0].kind in ("is", "uses", "object")]
+            words_alone = [
+                one
+                for one in (*objects, *(places if self.attributes else ()))
+                if one[0].kind in ("is", "uses", "object", "at", "to")
+            ]
             yield from (one for one in words_alone if len(self.grammar.terms(one[0].text)) <= _MOST_WORDS)
 
     def _goals(self, by_kind: Sequence[tuple[_Segment, str]], kinds: set[str]) -> list[tuple[_Segment, str]]:

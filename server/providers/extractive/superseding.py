@@ -234,8 +234,11 @@ def _compared(now: Value, then: Value, said: Assertion, other: Assertion) -> _Ve
     subject, former = _subjects(now, then)
     if subject and subject == former:
         return _of_same(now, then, marked=marked)
-    if not subject or not marked or "open" in (now.relation[:4], then.relation[:4]):
+    if not subject or not marked:
         return _Verdict.NOTHING
+    if "open" in (now.relation[:4], then.relation[:4]):
+        # A verb that is not known counts as a term of the subject.
+        return _Verdict.UNLIKE if former and former < subject and len(subject - former) == 1 else _Verdict.NOTHING
     if subject & former and (said.loose | now.subject) & then.terms:
         return _Verdict.REPLACES  # it mentions the value that it changes
     return _of_less(now, then, former - subject) if subject <= other.terms else _of_more(now, subject, former)
