@@ -175,7 +175,7 @@ def _languages() -> dict[str, frozenset[str]]:
 
 def _plain_words(language: str) -> Iterator[str]:
     for kind in ("is", "uses", "changes", "from", "to", "at", "for", "now", "small"):
-        yield from (entry.casefold() for entry in _lists(kind, language) if entry.isalpha() and len(entry) > 1)
+        yield from (entry.casefold() for entry in _lists(kind, language) if entry.isalpha())
 
 
 _WORD = re.compile(r"[^\W\d_]+")
