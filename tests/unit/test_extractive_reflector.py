@@ -19,6 +19,8 @@ from esker.server.providers.extractive.reflector import reflect
 from tests.support.records import observation
 
 ROOMY = 100_000
+THINGS = "server client page table index queue worker cache token login export import build deploy hook layer".split()
+PAIRS = [(one, other) for one in THINGS for other in THINGS]
 
 
 def log(*rows: tuple[str, str, str, str]) -> list[Memory]:
@@ -50,11 +52,11 @@ def test_a_persons_ruling_stays_verbatim_in_a_row_of_its_own() -> None:
     assert (rule.priority, rule.category) == ("high", "preference")
 
 
-def test_a_short_request_goes_and_what_came_of_it_stays_row_by_row() -> None:
+def test_a_request_goes_into_its_outcome_and_what_happened_between_stays_row_by_row() -> None:
     rows = log(ASKED, FAILED, CHANGED, FIXED)
-    reflected = condensed(rows)
-    assert [draft.content for draft in reflected.drafts] == [FAILED[0], CHANGED[0], FIXED[0]]
-    assert reflected.dropped_ids == (rows[0].id,)
+    drafts = condensed(rows).drafts
+    assert [draft.content for draft in drafts] == [FAILED[0], CHANGED[0], FIXED[0]]
+    assert drafts[2].source_ids == (rows[3].id, rows[0].id)
 
 
 def test_repeats_become_one_row_with_the_latest_wording_and_all_sources() -> None:
@@ -224,6 +226,40 @@ def test_a_change_of_state_replaces_what_it_changes_without_a_value() -> None:
     new = ruling("The school run is done by Ken on Monday and Friday.", "state_change")
     assert left(old, new) == [new[0]]
     assert left(old, (new[0], "high", "state_change", "assistant")) == [old[0], new[0]]
+
+
+def test_a_question_goes_when_a_later_row_answers_it_and_stays_otherwise() -> None:
+    asked = ("User asked: does the search index of the shop need a rebuild?", "medium", "next_step", "user")
+    answer = ("The search index of the shop needs no rebuild.", "medium", "fact", "assistant")
+    other = ("The login page of the blog is slow.", "medium", "fact", "assistant")
+    assert left(asked, answer) == [answer[0]]
+    assert left(asked, other) == [asked[0], other[0]]
+    assert left(answer, asked) == [answer[0], asked[0]]
+
+
+def test_an_open_matter_goes_when_a_later_row_tells_how_it_ended() -> None:
+    open_matter = ("Assistant: the invoices and tariffs are next to move.", "medium", "next_step", "assistant")
+    ended = ("The invoices and tariffs are moved.", "medium", "outcome", "assistant")
+    assert left(open_matter, ended) == [ended[0]]
+    urgent = (open_matter[0], "high", "next_step", "assistant")
+    assert left(urgent, ended) == [urgent[0], ended[0]]
+
+
+def test_a_row_is_compared_with_fifty_others_at_most() -> None:
+    rows = log(
+        *((f"The {a} of the {b} takes {n} seconds.", "medium", "fact", "tool") for n, (a, b) in enumerate(PAIRS))
+    )
+    compared = 0
+
+    def counted(newer: Any, older: Any) -> bool:
+        nonlocal compared
+        compared += 1
+        return False
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("esker.server.providers.extractive.outdated._outdates", counted)
+        outdated(rows, {})
+    assert compared <= 50 * len(rows)
 
 
 def test_a_suspicion_goes_when_the_cause_is_found() -> None:

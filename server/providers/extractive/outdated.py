@@ -22,6 +22,7 @@ from esker.server.core.facts.same_fact import Fingerprint, fingerprint, same_sub
 from esker.server.core.records import Memory
 from esker.server.core.text import labels
 from esker.server.core.text.labels import without_label, without_notes
+from esker.server.core.text.languages import ENGLISH, STOP_WORDS, language_of
 from esker.server.core.text.terms import terms
 from esker.server.core.words.lists import any_of, cue, words
 from esker.server.providers.extractive import cues
@@ -39,6 +40,8 @@ _SUBJECT_WITHOUT_VALUE = 0.55
 _SHARED_TERMS = 2
 # Maximum rows that share a term for it to make them candidates; a more frequent term distinguishes nothing.
 _MOST_ROWS = 100
+# Maximum earlier rows that a row is compared with: those that share most terms with it.
+_MOST_ALIKE = 50
 _RULINGS = ("decision", "preference")
 _CHANGES = ("decision", "state_change")
 _ENDS = ("decision", "state_change", "outcome")
@@ -46,6 +49,7 @@ _ENDS = ("decision", "state_change", "outcome")
 _MARKED = cue(*words("assertions.changes"))
 _LIMITED = cue(*words("reflector.limited"))
 _SPEAKER = re.compile(any_of(words("reflector.speakers")), re.IGNORECASE)
+_SPEAKERS = frozenset(terms(" ".join(words("reflector.speakers"))))
 _ASKING = cue(*words("reflector.asking"))
 # Maximum characters before the word that tells that a row reports a question.
 _ASKING_WITHIN = 40
@@ -74,18 +78,37 @@ class _ReadRow:
     @cached_property
     def subject(self) -> frozenset[str]:
         """The terms of what the text is about, without its values."""
-        return self.fingerprint.subject.difference(*(terms(value.text) for value in self.values.values))
+        small = STOP_WORDS[language_of(self.text) or ENGLISH]
+        return self.fingerprint.subject.difference(
+            small, _SPEAKERS, *(terms(value.text) for value in self.values.values)
+        )
 
     @cached_property
     def values(self) -> Values:
         """The numbers, identifiers and names of the text."""
         return read_values(self.text)
 
-    @property
-    def reports_question(self) -> bool:
-        """Whether the row tells that somebody asked something."""
+    @cached_property
+    def is_limited(self) -> bool:
+        """Whether the row holds for one case only."""
+        return bool(_LIMITED.search(self.text))
+
+    @cached_property
+    def suspects(self) -> bool:
+        """Whether the row names a suspected cause."""
+        return bool(_SUSPECTED.search(self.text))
+
+    @cached_property
+    def finds_cause(self) -> bool:
+        """Whether the row names a cause that was found."""
+        return bool(_CAUSE_FOUND.search(self.text)) and not self.suspects
+
+    @cached_property
+    def asks(self) -> bool:
+        """Whether the row is a question, or tells that somebody asked something."""
         said = self.row.content
-        return bool(_SPEAKER.match(said)) and bool(_ASKING.search(said[:_ASKING_WITHIN]))
+        reported = _SPEAKER.match(said) and _ASKING.search(said[:_ASKING_WITHIN])
+        return said.startswith(labels.ASKED) or cues.asks(said) or bool(reported)
 
     @cached_property
     def is_marked(self) -> bool:
@@ -101,8 +124,7 @@ class _ReadRow:
     @cached_property
     def asserts(self) -> bool:
         """Whether the row states something, without a reservation."""
-        asked = self.row.content.startswith(labels.ASKED) or cues.asks(self.row.content) or self.reports_question
-        return not asked and not self.row.tentative and not cues.TENTATIVE.search(self.row.content)
+        return not self.asks and not self.row.tentative and not cues.TENTATIVE.search(self.row.content)
 
 
 def outdated(rows: Sequence[Memory], vectors: Mapping[str, Sequence[float]]) -> dict[str, str]:
@@ -118,14 +140,15 @@ def outdated(rows: Sequence[Memory], vectors: Mapping[str, Sequence[float]]) -> 
 
 
 def _superseded(rows: Sequence[_ReadRow]) -> dict[str, str]:
-    """Return the rows that the comparison of single assertions finds, with those that replace them."""
+    """Return what the comparison of single assertions finds among the user's rows."""
+    said = [read for read in rows if read.row.trust == "user"]
     facts = [
         Fact(row.content, row.priority, row.category, row.trust, (), row.said_at, tentative=row.tentative)
-        for row in (read.row for read in rows)
+        for row in (read.row for read in said)
     ]
     latest: dict[str, _ReadRow] = {}
     found: dict[str, str] = {}
-    for newer, fact in zip(rows, with_replaced(facts, ()), strict=True):
+    for newer, fact in zip(said, with_replaced(facts, ()), strict=True):
         older = latest.get(fact.replaces or "")
         if older and older.row.content != newer.row.content and newer.asserts and not _says_more(older, newer):
             found[older.row.id] = newer.row.id
@@ -140,12 +163,14 @@ def _says_more(older: _ReadRow, newer: _ReadRow) -> bool:
 
 
 def _candidates(rows: Sequence[_ReadRow]) -> Iterator[tuple[_ReadRow, list[_ReadRow]]]:
-    """Yield each row with the earlier rows that share some of its terms."""
+    """Yield each row with the earlier rows that share enough of its terms, or one if it names a cause."""
     by_term: dict[str, list[int]] = defaultdict(list)
     for place, row in enumerate(rows):
         subject = row.fingerprint.subject
         shared = Counter(other for term in subject for other in by_term[term][-_MOST_ROWS:])
-        yield row, [rows[other] for other in sorted(shared)]
+        least = 1 if row.finds_cause else _SHARED_TERMS
+        alike = sorted(shared, key=lambda other: (-shared[other], -other))[:_MOST_ALIKE]
+        yield row, [rows[other] for other in sorted(alike) if shared[other] >= least]
         for term in subject:
             by_term[term].append(place)
 
@@ -172,6 +197,8 @@ def _share_enough(newer: _ReadRow, older: _ReadRow) -> bool:
 def _outdates(newer: _ReadRow, older: _ReadRow) -> bool:
     if not newer.asserts or not _has_the_right(newer.row, older.row):
         return False
+    if older.asks:
+        return _answers(newer, older)
     if older.row.category in ("issue", "next_step"):
         return _ends(newer, older)
     changed = _gives_another_value(newer, older) or _changes_state(newer, older)
@@ -189,7 +216,7 @@ def _has_the_right(newer: Memory, older: Memory) -> bool:
 
 def _gives_another_value(newer: _ReadRow, older: _ReadRow) -> bool:
     """Whether a ruling or a change states another value of the same thing, or a measurement is repeated."""
-    if _LIMITED.search(newer.text) or not (newer.changes or _is_same_measurement(newer, older)):
+    if newer.is_limited or not (newer.changes or _is_same_measurement(newer, older)):
         return False
     found = rivals(newer.values, older.values)
     if not newer.changes and not all(then.is_number for _, then in found):
@@ -201,11 +228,7 @@ def _changes_state(newer: _ReadRow, older: _ReadRow) -> bool:
     """Whether the user changed what an older row states, where neither states a value."""
     if newer.row.category != "state_change" or newer.row.trust != "user" or older.row.category not in _CHANGES:
         return False
-    if (
-        _LIMITED.search(newer.text)
-        or older.values.texts - newer.values.texts
-        or name_different_things(newer.values, older.values)
-    ):
+    if newer.is_limited or older.values.texts - newer.values.texts or name_different_things(newer.values, older.values):
         return False
     return _is_near(newer, older, _SUBJECT_WITHOUT_VALUE, _NEAR_WITHOUT_VALUE)
 
@@ -257,12 +280,16 @@ def _ends(newer: _ReadRow, older: _ReadRow) -> bool:
     return len(shared) >= _SHARED_TERMS and same_subject(newer.fingerprint, older.fingerprint) >= _SUBJECT
 
 
+def _answers(newer: _ReadRow, older: _ReadRow) -> bool:
+    """Whether a row answers a question of its session: it says something about the same thing later."""
+    same_session = newer.row.session_id == older.row.session_id
+    return same_session and older.row.priority != "high" and _is_near(newer, older, _SUBJECT, _NEAR)
+
+
 def _finds_the_cause(newer: _ReadRow, older: _ReadRow) -> bool:
     """Whether a row names the cause that another row only suspected."""
-    suspected = older.row.category == "fact" and _SUSPECTED.search(older.text)
-    if not suspected or newer.row.session_id != older.row.session_id:
-        return False
-    return bool(_CAUSE_FOUND.search(newer.text)) and not _SUSPECTED.search(newer.text)
+    same_session = newer.row.session_id == older.row.session_id
+    return newer.finds_cause and same_session and older.row.category == "fact" and older.suspects
 
 
 def _echoes(rows: Sequence[_ReadRow], found: Mapping[str, str]) -> dict[str, str]:

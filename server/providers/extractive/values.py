@@ -36,6 +36,7 @@ class Value:
     before: str
     after: str
     key: str
+    is_number: bool
     stated: bool
     in_name: bool
 
@@ -48,11 +49,6 @@ class Value:
     def is_assigned(self) -> bool:
         """Whether an identifier comes directly before it ("PAGE_SIZE=50"), or a verb."""
         return self.stated or (bool(self.key) and self.key == self.before)
-
-    @property
-    def is_number(self) -> bool:
-        """Whether it consists of digits and signs."""
-        return not _LETTERS.search(self.text)
 
 
 @dataclass(frozen=True)
@@ -85,6 +81,7 @@ def read_values(text: str) -> Values:
                 _at(folded, place - 1),
                 _at(folded, place + 1),
                 _key(folded, place),
+                not _LETTERS.search(folded[place]),
                 found[place].start() >= behind,
                 place > 0 and found[place - 1][0].casefold() in names and found[place][0].isdecimal(),
             )
