@@ -32,6 +32,7 @@ def _plain_phrases(language: Language) -> list[tuple[re.Pattern[str], str]]:
 
 
 _DENIED = {language: _denied(language) for language in LANGUAGES}
+_DENIED_BEFORE = by_language("denied_before")
 _MAY_DENY = by_language("may_deny")
 # Phrases that contain words of denial without denying, and the plain wording of longer phrases.
 _PLAINLY = {language: _plain_phrases(language) for language in LANGUAGES}
@@ -50,14 +51,19 @@ def denials_of(words: Set[str], text: str, language: Language, other: Set[str]) 
     """Return how many denials of a text are about `words`.
 
     The denied words follow the denial: if these are `other` words alone, or the denial is about something else
-    (`without ever resetting it`), it is not counted. In Japanese and Chinese they may precede it, so all are counted.
+    (`without ever resetting it`), it is not counted. Those of a passive (`resetting it is forbidden`) precede it. In
+    Japanese and Chinese they may precede any denial, so all are counted.
     """
     plain = _simplified(text, language)
+    passive = [*_DENIED_BEFORE[language].finditer(plain)]
     count = 0
     for match in _DENIED[language].finditer(plain):
         after = words_of(plain[match.end() :], language)
         elsewhere = after and not after & words and (after & other or match.group() in ("without", "ohne", "sin"))
-        count += language in ("zh", "ja") or not elsewhere
+        precedes = (
+            any(each.end() == match.end() for each in passive) and words_of(plain[: match.start()], language) & words
+        )
+        count += language in ("zh", "ja") or bool(precedes) or not elsewhere
     return count
 
 

@@ -18,6 +18,7 @@ from evals.scoring.gold import Atom, Gold
 from evals.scoring.meaning import ALONE, BESIDE, Meaning
 from evals.scoring.pairing import torn_apart
 from evals.scoring.polarity import turned_around
+from evals.scoring.roles import exchanged
 from evals.scoring.text import holds, holds_all, parts, sentences, share, words_of
 
 Fate = Literal["verbatim", "by meaning", "contradicted", "changed", "lost"]
@@ -147,6 +148,9 @@ class Judge:
         torn = torn_apart(atom.fact, atom.exact, statement)
         if torn is not None:
             return replace(verdict, fate="contradicted", why=torn)
+        swapped = exchanged(atom.fact, statement, self.language)
+        if swapped is not None:
+            return replace(verdict, fate="contradicted", why=swapped)
         old = [words for words in atom.exact if self._is_old_only(words, atom.fact, statement)]
         if old:
             return replace(verdict, fate="changed", why=f"{old[0]!r} is reported as a former value")

@@ -79,10 +79,14 @@ def _turns(clause: str, about: str, fact: str, statement: str, language: Languag
     words = _words(clause, language)
     more = denials_of(words, about, language, _words(fact, language) - words) - denials(clause, language)
     fewer, other = (statement, fact) if more < 0 else (fact, statement)
-    odd = more % 2 == 1
-    if odd and possible_denials(fewer, language) - possible_denials(other, language):
+    contrary = opposite(clause, about, language)
+    own = possible_denials(about, language) - possible_denials(fact, language)
+    if more % 2 == 0:
+        # Beside an opposite, a word such as "turned away" may restore the meaning.
+        return contrary is not None and all(word in contrary or contrary in word for word in own)
+    if own or possible_denials(fewer, language) - possible_denials(other, language):
         return False
-    return odd != bool(opposite(clause, about, language))
+    return contrary is None
 
 
 def _share(of: str, within: str, language: Language) -> float:

@@ -18,7 +18,10 @@ _SPACE = re.compile(r"\s+")
 _UNIFIED = str.maketrans(
     {"–": "-", "—": "-", "‑": "-", "−": "-", "’": "'", "‘": "'", "“": '"', "”": '"', "`": None, "，": ", ", "、": ", "}
 )
-_ABBREVIATION = "".join(rf"(?<!\b{re.escape(each)})" for each in words("scores.abbreviations")) + r"(?<!\b[A-Za-z]\.)"
+# A letter with a full stop abbreviates a name; after a number it is a unit at the end of a sentence.
+_ABBREVIATION = (
+    "".join(rf"(?<!\b{re.escape(each)})" for each in words("scores.abbreviations")) + r"(?<!(?<![0-9] )\b[A-Za-z]\.)"
+)
 # As in `6. August`.
 _NO_MONTH = rf"(?!(?:{'|'.join(sorted({name[:3] for name in words('dates.months', 'de')}))})[a-zä]*\b)"
 _SENTENCE = re.compile(

@@ -96,6 +96,11 @@ def test_a_text_is_split_into_sentences_and_clauses_but_not_at_abbreviations() -
         "今日は休み。",
         "明日行く。",
     )
+    assert sentences("It lives for 36 h. Then it goes. J. Doe said so.") == (
+        "It lives for 36 h.",
+        "Then it goes.",
+        "J. Doe said so.",
+    )
     assert clauses("Use pnpm, not npm", "en") == ["Use pnpm", "not npm"]
     assert clauses("Use pnpm instead of npm", "en") == ["Use pnpm", "instead of npm"]
 
@@ -214,6 +219,26 @@ def test_a_row_shows_the_fate_of_a_fact(wanted: Atom, text: str, fate: Fate, mea
             "To the assistant's eye the curve looks undertrained.",
             True,
         ),
+        ("No flush, db 4 included.", ("db 4",), "Flushing is prohibited, and that includes db 4.", True),
+        ("No merge without Anne.", ("Anne",), "Merging is forbidden as long as Anne is away.", True),
+        ("No merge is done without Anne.", ("Anne",), "Without Anne nobody does a merge.", True),
+        ("Files of at most 20 MB are read.", ("20 MB",), "Files over 20 MB are turned away, not read.", True),
+        (
+            "For Porto the flight CV 518 is fine.",
+            ("CV 518",),
+            "Nothing speaks against the flight CV 518 to Porto.",
+            True,
+        ),
+        ("The paper must be brought along.", (), "The paper must not be forgotten, it is to be brought along.", True),
+        ("Strict mode is on in production.", (), "Strict mode is off in production.", False),
+        ("Only Ben signs releases.", ("Ben",), "Nobody except Ben signs releases.", True),
+        # Roles: who does what to whom.
+        ("The disk is slower than the link.", (), "The link is slower than the disk.", False),
+        ("postgres calls the archiver.", ("postgres",), "The archiver calls postgres.", False),
+        ("Ben reviews the changes of Mara.", ("Ben", "Mara"), "Mara reviews the changes of Ben.", False),
+        ("Ben reviews the changes of Mara.", ("Ben", "Mara"), "The changes of Mara are reviewed by Ben.", True),
+        ("The token was revoked by Ben.", ("Ben",), "Ben revoked the token.", True),
+        ("On Tuesday Ben updates the docs.", ("Ben",), "Ben updates the docs on Tuesday.", True),
     ],
 )
 def test_a_paraphrase_is_distinguished_from_a_change_of_meaning(
@@ -234,6 +259,8 @@ def test_a_paraphrase_is_distinguished_from_a_change_of_meaning(
         ),
         ("de", "Kein Laufen bis zum MRT am 6. August.", "Bis zum MRT am 6. August wird nicht gelaufen.", True),
         ("de", "Die 31 Abweichungen werden nicht nachgebucht.", "Die 31 Abweichungen werden nachgebucht.", False),
+        ("de", "Nur Jona nimmt ab.", "Niemand außer Jona nimmt ab.", True),
+        ("es", "Solo Ana firma.", "Nadie salvo Ana firma.", True),
         ("es", "Por página se admiten como máximo 100.", "Por página no se admiten más que 100.", True),
         ("es", "El panel no usa offset, usa cursor.", "El panel usa offset, no usa cursor.", False),
         ("zh", "正文不得超过30页。", "正文最多30页。", True),
@@ -294,6 +321,8 @@ _LOG = ("Deploys go to Fly.io.", "Deploys go to the box hel1-04.")
         (["Deploys go to the box hel1-04 (before: Fly.io)."], True),
         (["Deploys go to the box hel1-04.", "History of deploys: they go to Fly.io."], True),
         (["Deploys moved from Fly.io to the box hel1-04."], True),
+        (["Deploys, first planned for Fly.io, go to the box hel1-04."], True),
+        (["Deploys go to the box hel1-04.", "Deploys to Fly.io are history."], True),
         (["Deploys go to the box hel1-04.", "Deploys no longer go to Fly.io."], True),
         (["Deploys go to the box hel1-04.", "Deploys go to Fly.io."], False),
         (["Deploys go to Fly.io."], False),
@@ -328,6 +357,8 @@ def test_a_value_that_changed_twice_is_not_excused_by_its_first_change(meaning: 
         ("The move to ARM has been postponed; it waits until Q3.", True),
         ("The move to ARM was completed in Q3.", False),
         ("The move to ARM comes in Q3.", True),
+        ("The move to ARM is fixed for Q3.", True),
+        ("The move to ARM has been put on the agenda for Q3.", True),
         ("The move to ARM happened in Q3.", False),
     ],
 )
@@ -393,6 +424,8 @@ def test_a_softened_or_reopened_ruling_is_a_fault(text: str, right: bool, meanin
     [
         ("Ben suggested to move the store to Redis; nothing was decided.", True),
         ("Should we move the store to Redis?", True),
+        ("If you ask Ben, the store moves to Redis.", True),
+        ("The store may be moved to Redis.", True),
         ("The store moves to Redis.", False),
         ("The store moves to Redis by Friday.", False),
         ("Once a day the store moves to Redis.", False),
