@@ -117,7 +117,7 @@ def write_report(path: Path, text: str) -> None:
 
 def _document(evaluation: PoolEvaluation, found: Sequence[PoolVerdict]) -> dict[str, Any]:
     ways = {way: asdict(ranks) for way, ranks in evaluation.ranks_by_way().items()}
-    packs = [asdict(pack) | {"precision": pack.precision} for pack in evaluation.packs]
+    packs = [asdict(pack) | {"precision": pack.precision, "useful": pack.worth.useful} for pack in evaluation.packs]
     computed = {"false_answers": evaluation.false_answers, "without_meaning": evaluation.without_meaning}
     return {"verdicts": found, "recall": ways, **computed, **asdict(evaluation), "packs": packs}
 

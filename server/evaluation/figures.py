@@ -17,6 +17,7 @@ MOST_FALSE_ANSWERS = 0.1
 GOOD_COVERAGE = 0.8
 MOST_STALE = 0.2
 MOST_REPEATED = 0.05
+GOOD_WORTH = 0.8
 
 HEADINGS: Mapping[Subject, str] = {
     "answers": "Can memory be found?",
@@ -140,5 +141,13 @@ FIGURES: Mapping[str, FigureText] = {
         "packs",
         "The pack that a new session would get. A right row is live, of this project, and not a repeat.",
         "all rows right, within its tokens",
+    ),
+    "worth of the pack": FigureText(
+        "packs",
+        "How many of its rows' tokens may help: not those of rows that do not name their subject, that ask for work"
+        " which is over (orders), or that repeat an earlier row. Other rows may be of no use, too.",
+        f"at least {GOOD_WORTH:.0%} of the tokens",
+        "--json has the ids under `worthless`: `esker expand ID` shows a row, `esker forget ID` deletes it, and"
+        " `esker reflect` condenses rows. A language model as observer (ESKER_OBSERVER=model) writes fewer of them.",
     ),
 }

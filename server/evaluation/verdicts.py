@@ -23,10 +23,12 @@ from esker.server.core.pool.evaluation import (
     Repeated,
 )
 from esker.server.core.pool.index_agreement import LEAST
+from esker.server.core.pool.row_worth import Worthless
 from esker.server.evaluation.figures import (
     FIGURES,
     GOOD_COVERAGE,
     GOOD_RECALL,
+    GOOD_WORTH,
     MOST_FALSE_ANSWERS,
     MOST_REPEATED,
     MOST_STALE,
@@ -46,6 +48,12 @@ _PACK_FAULTS: Mapping[PackFault, str] = {
     "elsewhere": "belongs to another project",
     "repeat": "repeats an earlier row",
 }
+_WORTHLESS: Mapping[Worthless, tuple[str, str]] = {
+    "no subject": ("row without a subject", "rows without a subject"),
+    "order": ("order", "orders"),
+    "repeat": ("repeat", "repeats"),
+}
+"""The words for rows that are not worth their tokens, in singular and plural."""
 _BY_URGENCY: Sequence[VerdictStatus] = ("wrong", "warning", "unknown", "ok")
 
 
@@ -78,7 +86,7 @@ def verdicts(evaluation: PoolEvaluation) -> list[PoolVerdict]:
         _none("orphaned rows", len(store.orphaned_rows)),
         _repeated(store.repeated),
         _verdict("superseded rows", _of(store.rows.superseded, store.rows.rows), "ok"),
-        *map(_pack, evaluation.packs),
+        *(verdict for pack in evaluation.packs for verdict in (_pack(pack), *_worth(pack))),
     ]
 
 
@@ -209,6 +217,22 @@ def _pack(pack: FreshPack) -> PoolVerdict:
     right = f"{_share(pack.precision)} of {counted(pack.rows, 'row')} right"
     shown = f"{right}; {pack.tokens:,} of {counted(pack.budget, 'token')}"
     return _verdict("pack", shown, status, " ".join(advice), name=f"pack of {pack.project or 'no project'}")
+
+
+def _worth(pack: FreshPack) -> Iterator[PoolVerdict]:
+    worth = pack.worth
+    if not worth.tokens:
+        return
+    counts = Counter(worth.worthless.values())
+    named = [
+        f"{counted(counts[reason], *words)} ({_share(worth.wasted[reason] / worth.tokens)})"
+        for reason, words in _WORTHLESS.items()
+        if counts[reason]
+    ]
+    shown = "; ".join([f"{_share(worth.useful)} of {counted(worth.tokens, 'token')} of rows", *named])
+    status: VerdictStatus = "ok" if worth.useful >= GOOD_WORTH else "warning"
+    figure = "worth of the pack"
+    yield _verdict(figure, shown, status, name=f"{figure} of {pack.project or 'no project'}")
 
 
 def _verdict(

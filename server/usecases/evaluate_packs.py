@@ -1,12 +1,14 @@
 """Check the pack that a new session would get, row by row, without freezing it."""
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Set
 from datetime import datetime
 
 from esker.server.core.budgets import DEFAULT_EFFECTIVE_CONTEXT, budgets
 from esker.server.core.conversation.records import Session
 from esker.server.core.pack.rendering import render_own, render_pack
-from esker.server.core.pool.evaluation import FreshPack, PackFault
+from esker.server.core.pool.evaluation import FreshPack, PackFault, PackWorth
+from esker.server.core.pool.row_worth import Worthless, worthless
 from esker.server.core.records import Memory
 from esker.server.db.database import Connection
 from esker.server.store import memories
@@ -32,7 +34,20 @@ async def check_pack(connection: Connection, project: str | None, space: str | N
             faults.setdefault(row_id, "repeat")
         before.add(row_id)
     budget = budgets(session.effective_context).global_pack_tokens
-    return FreshPack(project, len(shown), faults, tokens - own, budget, choice.pins_left)
+    repeated = {row_id for row_id, fault in faults.items() if fault == "repeat"}
+    worth = _worth([rows[row_id] for row_id in shown if row_id in rows], repeated)
+    return FreshPack(project, len(shown), faults, tokens - own, budget, choice.pins_left, worth)
+
+
+def _worth(rows: Iterable[Memory], repeated: Set[str]) -> PackWorth:
+    found: dict[str, Worthless] = {}
+    tokens, wasted = 0, Counter[Worthless]()
+    for row in rows:
+        tokens += row.tokens
+        if reason := "repeat" if row.id in repeated else worthless(row.content, row.kind):
+            found[row.id] = reason
+            wasted[reason] += row.tokens
+    return PackWorth(tokens, found, wasted)
 
 
 def _fault(row: Memory | None, project: str | None, now: datetime) -> PackFault | None:

@@ -16,6 +16,7 @@ from esker.server.core.pool.evaluation import (
     MessageCounts,
     Missing,
     PackFault,
+    PackWorth,
     PoolEvaluation,
     PoolRowCounts,
     QuestionOutcome,
@@ -24,10 +25,11 @@ from esker.server.core.pool.evaluation import (
     VectorTable,
 )
 from esker.server.core.pool.known_answers import KnownAnswer
+from esker.server.core.pool.row_worth import Worthless
 from esker.server.evaluation.bar_chart import BarChart, draw
 from esker.server.evaluation.figures import HEADINGS
 from esker.server.evaluation.page import page
-from esker.server.evaluation.verdicts import headline, verdicts
+from esker.server.evaluation.verdicts import VerdictStatus, headline, verdicts
 
 HOSTILE = "</svg><script>alert(1)</script><img src=x onerror=alert(2)> & \"quotes\" 'too' \x1b[31m"
 
@@ -216,6 +218,24 @@ def test_verdicts_separate_faults_from_warnings() -> None:
     }
     for verdict in verdicts(found()):
         assert (verdict.advice is None) == (verdict.status == "ok"), verdict
+
+
+@pytest.mark.parametrize(
+    ("wasted", "status", "shown"),
+    [
+        ({}, "ok", "100% of 1,000 tokens of rows"),
+        ({"order": 200}, "ok", "80% of 1,000 tokens of rows; 1 order (20%)"),
+        ({"no subject": 150, "repeat": 60}, "warning",
+         "79% of 1,000 tokens of rows; 1 row without a subject (15%); 1 repeat (6%)"),
+    ],
+)  # fmt: skip
+def test_a_pack_that_wastes_over_a_fifth_of_its_tokens_is_a_warning(
+    wasted: dict[Worthless, int], status: VerdictStatus, shown: str
+) -> None:
+    worth = PackWorth(1_000, {f"mem_{reason}": reason for reason in wasted}, wasted)
+    pack = FreshPack("north", 9, {}, 1_200, 15_000, 0, worth)
+    [_, verdict] = [one for one in verdicts(replace(found(), packs=[pack])) if one.about == "packs"]
+    assert (verdict.figure, verdict.status, verdict.shown) == ("worth of the pack of north", status, shown)
 
 
 @pytest.mark.parametrize(

@@ -514,6 +514,17 @@ async def test_a_repeat_in_a_pack_is_named(filled: Parts, who: Principal, owner_
     assert pack.project == "north"
     assert set(pack.faults.values()) == {"repeat"}
     assert pack.precision == 1 - 1 / pack.rows
+    assert list(pack.worth.worthless.values()) == ["repeat"]
+
+
+async def test_the_worth_of_a_pack_excludes_the_tokens_of_rows_without_a_subject(filled: Parts, who: Principal) -> None:
+    [before] = (await evaluate(filled, who)).packs
+    await remember(filled, who, [Note(text := "that one should not do it", project="north")])
+    [pack] = (await evaluate(filled, who)).packs
+    assert list(pack.worth.worthless.values()) == ["no subject"]
+    assert pack.worth.tokens == before.worth.tokens + estimate_tokens(text)
+    assert before.worth.useful == 1.0
+    assert pack.worth.useful == before.worth.tokens / pack.worth.tokens
 
 
 async def test_the_tokens_of_a_pack_exclude_its_local_part(filled: Parts, who: Principal) -> None:

@@ -1,12 +1,13 @@
 """The findings of a pool's evaluation: the counts and answers from which its figures are made."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from statistics import fmean
 from typing import Literal
 
 from esker.server.core.pool.known_answers import KnownAnswer
+from esker.server.core.pool.row_worth import Worthless
 from esker.server.core.records import Kind, Tier
 
 AGES = ("up to a week", "up to a month", "up to three months", "up to a year", "over a year")
@@ -134,6 +135,20 @@ an earlier row."""
 
 
 @dataclass(frozen=True, slots=True)
+class PackWorth:
+    """The tokens of a pack's rows, the rows that are not worth theirs, and the tokens of those by reason."""
+
+    tokens: int = 0
+    worthless: Mapping[str, Worthless] = field(default_factory=dict[str, Worthless])
+    wasted: Mapping[Worthless, int] = field(default_factory=dict[Worthless, int])
+
+    @property
+    def useful(self) -> float:
+        """Return the share of the tokens that nothing speaks against."""
+        return 1 - sum(self.wasted.values()) / self.tokens if self.tokens else 1.0
+
+
+@dataclass(frozen=True, slots=True)
 class FreshPack:
     """The pack that a new session of a project would get. `faults` are the rows that should not be in it, and why."""
 
@@ -143,6 +158,7 @@ class FreshPack:
     tokens: int
     budget: int
     pins_left: int
+    worth: PackWorth = PackWorth()
 
     @property
     def precision(self) -> float:

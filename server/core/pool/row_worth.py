@@ -1,0 +1,46 @@
+"""Whether a row of a pack is worth its tokens: it names a subject, and it is not an order of the moment.
+
+The rules are cautious: a row that they name is hardly of use, and others may be of no use as well.
+"""
+
+from typing import Literal
+
+from esker.server.core.facts.same_fact import fingerprint
+from esker.server.core.records import Kind
+from esker.server.core.text import labels
+from esker.server.core.words.lists import cue, words
+
+Worthless = Literal["no subject", "order", "repeat"]
+"""Why a row is not worth its tokens: it does not say what it is about, it asked for work that is over, or an earlier
+row of the pack says the same."""
+
+_POINTS_BACK = tuple(cue(*words(f"observer.{name}")) for name in ("continuation", "pointing"))
+_REQUEST = cue(*words("observer.request"))
+
+
+def worthless(content: str, kind: Kind) -> Worthless | None:
+    """Return why a row is not worth its tokens, judged by itself; None if nothing speaks against it.
+
+    A note is written on purpose, so it is not an order.
+    """
+    if kind != "manual" and _is_order(content):
+        return "order"
+    return None if _has_subject(content) else "no subject"
+
+
+def _is_order(content: str) -> bool:
+    said = labels.without_label(content)
+    if content.startswith(f"{labels.WROTE}: "):
+        return bool(_REQUEST.match(said))
+    return content.startswith(f"{labels.ASKED}: ")
+
+
+def _has_subject(content: str) -> bool:
+    statement, _, answered = content.split(labels.PURPOSE)[0].partition(labels.IN_ANSWER)
+    if fingerprint(answered).subject:
+        return True
+    about = fingerprint(statement)
+    points_back = any(pattern.match(labels.without_label(statement)) for pattern in _POINTS_BACK)
+    # A number alone ("make it 45") names nothing.
+    named = {term for term in about.particular if not term.isdecimal()}
+    return bool(named if points_back else about.subject)
