@@ -18,6 +18,7 @@ from evals.sessions.scores import (
     ALONE,
     IN_PACK,
     KEPT,
+    MEDIUM_USEFUL,
     NO_JUNK,
     NO_MEDIUM_JUNK,
     NOT_WRONG,
@@ -38,6 +39,7 @@ _FAULTS = {
     "wrong rows": NOT_WRONG,
     "rows not understood alone": ALONE,
     "medium rows that are junk": NO_MEDIUM_JUNK,
+    "medium rows of no use": MEDIUM_USEFUL,
 }
 """The figures of which the table has the faults, by their names there."""
 

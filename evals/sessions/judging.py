@@ -9,7 +9,7 @@ from esker.server.core.text.labels import without_label
 from esker.server.core.text.tokens import estimate_tokens
 from evals.case_files import Language
 from evals.scoring.row_scores import repeats
-from evals.scoring.text import stems
+from evals.scoring.text import share, stems
 from evals.sessions.alone import not_alone, own_statement, own_words
 from evals.sessions.labels import LabelledFact, SessionLabels
 
@@ -17,6 +17,9 @@ FactFate = Literal["kept", "only asked", "missed"]
 """`only asked`: a row names the fact only in the request that a change fulfils."""
 _LEAST_REPEATED = 3
 """Different words that a row needs to count as repeated within a longer one."""
+
+_REQUEST_TOO = 0.8
+"""Share of a row's words, those of its request included, that another must have to be repeated by it."""
 
 Worth = Literal["fact", "topic", "junk", "unmatched", "unlabelled"]
 """Of a row that states nothing labelled: its messages are all junk, or state facts that it does not state, or are not
@@ -108,7 +111,10 @@ def _why_junk(labels: SessionLabels, row: SessionRow) -> str:
 
 
 def _repeated(row: SessionRow, rows: Sequence[SessionRow], language: Language) -> Iterator[SessionRow]:
-    """Yield the rows that a row repeats: earlier ones with nearly its words, and longer ones that have all of them."""
+    """Yield the rows that a row repeats: earlier ones with nearly its words, and longer ones that have all of them.
+
+    Two changes that fulfil different requests do not repeat each other.
+    """
     said = without_label(own_words(row.text))
     words = {*stems(said, language)}
     is_earlier = True
@@ -117,6 +123,7 @@ def _repeated(row: SessionRow, rows: Sequence[SessionRow], language: Language) -
             is_earlier = False
             continue
         other_said = without_label(own_words(other.text))
-        others = {*stems(other_said, language)}
-        if (is_earlier and repeats(other_said, said, language)) or (len(words) >= _LEAST_REPEATED and words < others):
+        is_within = len(words) >= _LEAST_REPEATED and words < {*stems(other_said, language)}
+        is_alike = is_earlier and repeats(other_said, said, language)
+        if (is_within or is_alike) and share(without_label(row.text), other.text, language) >= _REQUEST_TOO:
             yield other

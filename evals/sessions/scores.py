@@ -16,6 +16,7 @@ NO_JUNK = "no junk"
 NOT_WRONG = "not wrong"
 ALONE = "alone"
 NO_MEDIUM_JUNK = "no medium junk"
+MEDIUM_USEFUL = "medium useful"
 PACK_USEFUL = "pack useful"
 ONLY_ASKED, UNMATCHED, UNLABELLED, TOKENS = "only asked", "unmatched", "unlabelled", "tokens"
 
@@ -44,7 +45,9 @@ def _figures(facts: Sequence[FactVerdict], rows: Sequence[RowVerdict]) -> Iterat
     yield figure(NO_JUNK, (verdict.junk for verdict in rows))
     yield figure(NOT_WRONG, (verdict.wrong for verdict in rows))
     yield figure(ALONE, (verdict.not_alone for verdict in rows if verdict.row.priority != "low"))
-    yield figure(NO_MEDIUM_JUNK, (verdict.junk for verdict in rows if verdict.row.priority == "medium"))
+    medium = [verdict for verdict in rows if verdict.row.priority == "medium"]
+    yield figure(NO_MEDIUM_JUNK, (verdict.junk for verdict in medium))
+    yield figure(MEDIUM_USEFUL, (None if verdict.is_useful else verdict.row.text for verdict in medium))
     shown = [verdict for verdict in rows if verdict.row.in_pack]
     yield ScoreFigure(PACK_USEFUL, _tokens(verdict for verdict in shown if verdict.is_useful), _tokens(shown))
 

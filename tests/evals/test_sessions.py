@@ -180,8 +180,14 @@ def test_a_row_without_a_fact_is_junk_only_if_all_its_messages_are() -> None:
 
 def test_a_row_that_repeats_another_one_is_junk() -> None:
     same = "The cache holds 500 entries per worker process"
-    rows = [row(same, 4), row(f"User said: {same}.", 4, name="r2"), row("cache entries per worker", 4, name="r3")]
-    assert [verdict.junk for verdict in judge_rows(labelled(), rows)] == [None, "repeats r1", "repeats r1"]
+    rows = [
+        row(same, 4),
+        row(f"User said: {same}.", 4, name="r2"),
+        row("cache entries per worker", 4, name="r3"),
+        row("Changed cache.py and queue.py — asked: let it hold more", 5, name="r4"),
+        row("Changed cache.py and queue.py — asked: log each eviction", 6, name="r5"),
+    ]
+    assert [verdict.junk for verdict in judge_rows(labelled(), rows)] == [None, "repeats r1", "repeats r1", None, None]
 
 
 def test_a_wrong_statement_counts_only_in_a_rows_own_words_and_without_its_exceptions() -> None:
