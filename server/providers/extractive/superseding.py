@@ -107,10 +107,10 @@ def _noted(content: str, note: str, words: str) -> str:
 def _lacking(said: Assertion, other: Assertion, contents: Mapping[str, str]) -> str:
     """Return the words by which an earlier assertion names a subject that a new one does not name; else nothing."""
     values = frozenset[str]().union(*(value.terms for value in other.values))
-    nameless = not said.topic or any(
-        value.subject and all(term[0] == "@" for term in value.subject) for value in other.values
-    )
-    own = _without_values(other) if other.topic - values - said.terms or (nameless and other.terms - values) else ""
+    lone = bool(said.values) and not said.topic
+    lone = lone or any(value.subject and all(term[0] == "@" for term in value.subject) for value in other.values)
+    missing = (other.terms if lone else other.topic) - values - said.terms
+    own = _without_values(other) if missing else ""
     # The earlier one may owe its subject to one before it.
     named = without_label(contents.get(other.name, other.name)).partition(labels.REPLACES)[2].removesuffix(")")
     return "; ".join(filter(None, (own, named)))
