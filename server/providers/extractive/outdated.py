@@ -26,6 +26,7 @@ from esker.server.core.text.languages import ENGLISH, STOP_WORDS, language_of
 from esker.server.core.text.terms import terms
 from esker.server.core.words.lists import any_of, cue, words
 from esker.server.providers.extractive import cues
+from esker.server.providers.extractive.assertions import read_assertion
 from esker.server.providers.extractive.superseding import with_replaced
 from esker.server.providers.extractive.values import Value, Values, name_different_things, read_values, rivals
 
@@ -33,9 +34,6 @@ from esker.server.providers.extractive.values import Value, Values, name_differe
 # for a row that marks a change.
 _NEAR, _NEAR_CHANGE = 0.6, 0.5
 _SUBJECT, _SUBJECT_CHANGE = 0.5, 0.4
-# The same for a change that states no value, where only the likeness tells what it changes.
-_NEAR_WITHOUT_VALUE = 0.75
-_SUBJECT_WITHOUT_VALUE = 0.55
 # Minimum terms that two rows about the same thing share besides their values.
 _SHARED_TERMS = 2
 # Maximum rows that share a term for it to make them candidates; a more frequent term distinguishes nothing.
@@ -84,6 +82,11 @@ class _ReadRow:
         )
 
     @cached_property
+    def said(self) -> frozenset[str]:
+        """All terms of the text, and words that name no thing."""
+        return self.fingerprint.terms | STOP_WORDS[language_of(self.text) or ENGLISH] | _SPEAKERS
+
+    @cached_property
     def values(self) -> Values:
         """The numbers, identifiers and names of the text."""
         return read_values(self.text)
@@ -111,10 +114,19 @@ class _ReadRow:
         return said.startswith(labels.ASKED) or cues.asks(said) or bool(reported)
 
     @cached_property
+    def is_firm(self) -> bool:
+        """Whether the row is asserted by its speaker, without a condition."""
+        return read_assertion(self.row.id, self.row.content).firm
+
+    @cached_property
+    def says_change(self) -> bool:
+        """Whether the words of the row say that something changed or is corrected."""
+        return bool(cues.CORRECTION.search(self.row.content) or _MARKED.search(self.text))
+
+    @property
     def is_marked(self) -> bool:
-        """Whether the row says that something changed or is corrected."""
-        marked = cues.CORRECTION.search(self.row.content) or _MARKED.search(self.text)
-        return self.row.category == "state_change" or bool(marked)
+        """Whether the row says, or the observer found, that something changed."""
+        return self.row.category == "state_change" or self.says_change
 
     @cached_property
     def changes(self) -> bool:
@@ -201,8 +213,7 @@ def _outdates(newer: _ReadRow, older: _ReadRow) -> bool:
         return _answers(newer, older)
     if older.row.category in ("issue", "next_step"):
         return _ends(newer, older)
-    changed = _gives_another_value(newer, older) or _changes_state(newer, older)
-    return changed or _finds_the_cause(newer, older)
+    return _gives_another_value(newer, older) or _finds_the_cause(newer, older)
 
 
 def _has_the_right(newer: Memory, older: Memory) -> bool:
@@ -221,16 +232,18 @@ def _gives_another_value(newer: _ReadRow, older: _ReadRow) -> bool:
     found = rivals(newer.values, older.values)
     if not newer.changes and not all(then.is_number for _, then in found):
         return False  # measurements of two things
-    return bool(found) and (_is_of_one_key(found) or _is_about_the_same(newer, older))
+    if not found or not newer.is_firm:
+        return False
+    if _is_of_one_key(found):
+        return True
+    return not _have_other_subjects(found, newer, older) and _is_about_the_same(newer, older)
 
 
-def _changes_state(newer: _ReadRow, older: _ReadRow) -> bool:
-    """Whether the user changed what an older row states, where neither states a value."""
-    if newer.row.category != "state_change" or newer.row.trust != "user" or older.row.category not in _CHANGES:
-        return False
-    if newer.is_limited or older.values.texts - newer.values.texts or name_different_things(newer.values, older.values):
-        return False
-    return _is_near(newer, older, _SUBJECT_WITHOUT_VALUE, _NEAR_WITHOUT_VALUE)
+def _have_other_subjects(pairs: Sequence[tuple[Value, Value]], newer: _ReadRow, older: _ReadRow) -> bool:
+    """Whether the values are of different things: of a narrower one, or each of a thing that the other lacks."""
+    narrower = {term for now, _ in pairs for term in terms(now.head)} - older.said
+    former = {term for _, then in pairs for term in terms(then.head)} - newer.said
+    return bool(narrower) and (bool(former) or not newer.says_change)
 
 
 def _is_of_one_key(pairs: Sequence[tuple[Value, Value]]) -> bool:

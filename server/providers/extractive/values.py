@@ -14,6 +14,7 @@ _WORD = re.compile(rf"\+?{_CHARACTER}{{1,80}}(?:[-._:/\\@,'’]{_CHARACTER}{{1,8
 _IS_CJK = re.compile(rf"[{CJK}]")
 _LETTERS = re.compile(r"[^\W\d_]+")
 _DIGITS = re.compile(r"\d+")
+_SENTENCE_END = re.compile(r"[.!?;:]\s+|[。！？；：]")
 _IN_IDENTIFIER = re.compile(r"[_.@:/\\]")
 _SENTENCE_OPENERS = frozenset('.!?:;\n•→—("“„«`*')
 # Names of days do not distinguish two rows: they are a part of a date, which is a value.
@@ -29,7 +30,7 @@ class Value:
 
     `key` is the identifier that it is the value of ("PAGE_SIZE is 50"), or nothing. `stated` is False if no verb comes
     before it: then it rather tells what the statement is about ("VLAN 20 is for desks"). `in_name`: it is the number
-    behind a name ("Olmo 14").
+    behind a name ("Olmo 14"). `head` are the words of its sentence up to the verb or, without one, to the value.
     """
 
     text: str
@@ -39,6 +40,7 @@ class Value:
     is_number: bool
     stated: bool
     in_name: bool
+    head: str
 
     @property
     def unit(self) -> str:
@@ -84,6 +86,7 @@ def read_values(text: str) -> Values:
                 not _LETTERS.search(folded[place]),
                 found[place].start() >= behind,
                 place > 0 and found[place - 1][0].casefold() in names and found[place][0].isdecimal(),
+                _head(text[: found[place].start()]),
             )
             for place in places
         ),
@@ -105,6 +108,13 @@ def _key(folded: Sequence[str], place: int) -> str:
     """Return the identifier that precedes a value directly or before one word, such as a verb."""
     before = folded[max(0, place - 2) : place]
     return next((word for word in reversed(before) if _is_value(word) and _LETTERS.search(word)), "")
+
+
+def _head(before: str) -> str:
+    """Return the beginning of the last sentence of a text, up to its verb if it has one."""
+    sentence = _SENTENCE_END.split(before)[-1]
+    verb = _STATES.search(sentence)
+    return sentence[: verb.start()] if verb else sentence
 
 
 def _names(text: str, found: Sequence[re.Match[str]]) -> Iterator[str]:
