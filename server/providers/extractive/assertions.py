@@ -16,7 +16,7 @@ from esker.server.core.text import labels
 from esker.server.core.text.labels import without_label, without_notes
 from esker.server.core.text.languages import ENGLISH, STEMMERS, STOP_WORDS, without_accents
 from esker.server.core.text.terms import terms
-from esker.server.core.words.lists import any_of, by_language, keyed, starting, whole, words
+from esker.server.core.words.lists import any_of, by_language, keyed, starting, unspaced, whole, words
 from esker.server.core.words.scripts import CJK
 
 # Characters of a statement that are read; a longer one is rarely about one thing.
@@ -143,7 +143,9 @@ def _classes(found: dict[str, tuple[str, ...]]) -> re.Pattern[str]:
         (entry, kind) for kind, some in found.items() for entry in sorted(some, key=lambda one: (-len(one), one))
     ]
     parts = (f"(?P<{kind}__{place}>{starting([entry], _end(entry))})" for place, (entry, kind) in enumerate(entries))
-    return re.compile("|".join(parts) or r"(?!)", re.IGNORECASE)
+    # Inside a word no entry has to be tried, except in scripts without spaces.
+    begins = "" if any(unspaced([entry]) for entry, _ in entries) else r"\b"
+    return re.compile(f"{begins}(?:{'|'.join(parts) or '(?!)'})", re.IGNORECASE)
 
 
 def _end(entry: str) -> str:
@@ -195,16 +197,21 @@ def _language_of(text: str) -> str:
     return max(likely, key=lambda language: sum(len(one[0]) for one in _grammar(language).opener.finditer(text)))
 
 
-@lru_cache(2_000)
 def read_assertion(name: str, content: str) -> Assertion:
     """Return the assertion in the content of a row or fact."""
+    return replace(_read(content), name=name)
+
+
+# An observer compares each statement with many rows, and later slices with the same rows.
+@lru_cache(4_000)
+def _read(content: str) -> Assertion:
     speaker = _SPEAKER.match(content)
     plain = without_label(content) if not speaker else content[speaker.end() :]
     statement = without_notes(plain.split(labels.IN_ANSWER, 1)[0])[:_MOST_CHARACTERS].strip()
     grammar = _grammar(_language_of(statement))
     read = _Reader(grammar, statement)
     return Assertion(
-        name=name,
+        name=content,
         statement=statement,
         speaker=speaker[1] if speaker and not content.startswith(labels.SAID) else "",
         fingerprint=fingerprint(statement),

@@ -281,7 +281,9 @@ def _subjects(now: Value, then: Value) -> tuple[frozenset[str], frozenset[str]]:
 
 
 def _same_kind(now: Value, then: Value, *, waived: bool, marked: bool) -> bool:
-    kinds = {now.kind, then.kind}
+    kinds, places = {now.kind, then.kind}, {now.relation, then.relation}
+    if len(places) == 2 and all(place.startswith("at ") for place in places) and kinds <= {"name", "word"}:
+        return False  # "runs on port 8080" and "runs in Frankfurt" are both true
     if len(kinds) == 1 or (waived and now.relation == then.relation):
         return marked or now.kind != "word" or now.relation == then.relation
     if "number" in kinds:
