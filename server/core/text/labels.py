@@ -14,6 +14,7 @@ AGREED = "User agreed"
 PLANS = "User plans"
 REPORTED = "User reported"
 SAID = "User said"
+WANTS = "User wants"
 ASKED = "User asked"
 WROTE = "User wrote"
 SHOWED = "User showed an image"
@@ -32,11 +33,13 @@ UNLIKE = " (unlike: "
 """Precedes the words of an older row that has another value and may still hold, without that value."""
 LEFT_OUT = "…"
 """Stands for words that are left out of a quotation."""
+ABOUT = " (about: "
+"""Precedes the speaker's own earlier words, or words that the speaker quotes, which name the subject of a row."""
 WITH_IMAGE = " (with an image)"
 
 _ALL = (
-    CORRECTION, PREFERENCE, DECISION, CONFIRMED, PLANS, REPORTED, SAID, ASKED, WROTE, SHOWED, FOUND, LEFT_OPEN, OUTCOME,
-    COMMITTED,
+    CORRECTION, PREFERENCE, DECISION, CONFIRMED, PLANS, REPORTED, SAID, WANTS, ASKED, WROTE, SHOWED, FOUND, LEFT_OPEN,
+    OUTCOME, COMMITTED,
 )  # fmt: skip
 _NOTES = (REPLACES, UNLIKE)
 _LABEL = re.compile(rf"^(?:{'|'.join(_ALL)})(?:{re.escape(WITH_IMAGE)})?: ")

@@ -16,6 +16,7 @@ LANGUAGES = ("en", "de", "fr", "es", "it", "pt", "nl", "sv", "ru", "pl", "zh", "
 Entries = Mapping[str, tuple[str, ...]]
 """The entries of one list by language."""
 
+_APOSTROPHE = re.compile(r"(?<=\w)'(?=\w)")
 _IN_CJK = re.compile(f"[{CJK}]")
 # These characters make an entry a regular expression. A full stop alone does not: abbreviations end with one.
 _SYNTAX = re.compile(r"[\\^$|?*+()\[\]{}]")
@@ -120,4 +121,5 @@ def cue(*entries: str) -> re.Pattern[str]:
     """Return a pattern that finds any entry, in any case: plain words as whole words, with any apostrophe."""
     plain = [entry for entry in entries if not is_pattern(entry)]
     patterns = [f"(?:{entry})" for entry in entries if is_pattern(entry)]
-    return re.compile("|".join((*([whole(plain).replace("'", "['’]")] if plain else []), *patterns)), re.IGNORECASE)
+    joined = "|".join((*([whole(plain)] if plain else []), *patterns))
+    return re.compile(_APOSTROPHE.sub("['’]", joined), re.IGNORECASE)

@@ -5,7 +5,7 @@ The words are in `server/core/words`; this module adds what is the same in every
 
 import re
 
-from esker.server.core.words.lists import cue, words
+from esker.server.core.words.lists import cue, whole, words
 
 
 def _observer(name: str, *in_any_language: str) -> re.Pattern[str]:
@@ -29,6 +29,52 @@ FILLER = _observer("filler", "[:：]$")
 CONTINUATION = _observer("continuation")
 # A sentence that refers to something without naming it.
 POINTING = _observer("pointing")
+# A subject that means something only after what was said before: "the reason", "the fix".
+GENERAL_SUBJECT = _observer("general_subject")
+# Begins with a thing of the speaker's or of the project's: "my editor", "the port".
+OWNED = re.compile(rf"^{whole(words('assertions.owners'))}", re.IGNORECASE)
+# The speaker as the subject, as a person writes and a program does not.
+SELF = _observer("self")
+# Introduces the words of somebody else or of a program: "the log says:", "I got this:".
+PRESENTS = _observer("presents")
+# Reports what somebody else says or thinks.
+THIRD_PARTY = _observer("third_party")
+# A wish about the product or the work.
+WISH = _observer("wish")
+# Says what the agent has to do.
+TO_AGENT = _observer("to_agent")
+# Takes back what was decided or done last.
+TAKES_BACK = _observer("takes_back")
+# Exclamations at the beginning of a sentence, which are not part of it.
+INTERJECTION = _observer("interjection")
+# Thinks aloud and settles nothing.
+MUSING = _observer("musing")
+# Imagines what is not.
+WOULD = _observer("would")
+# Puts something off to an event.
+CONDITION = _observer("condition")
+# An order of the moment: it is carried out and done with.
+MOMENTARY = _observer("momentary")
+# Before a report: it might happen, and has not.
+HYPOTHETICAL = _observer("hypothetical")
+# Limits or fixes something: only, at most, each, until.
+CONSTRAINT = _observer("constraint")
+# Joins a cause and its effect.
+EFFECT = _observer("effect")
+# Guesses instead of reporting.
+GUESS = _observer("guess")
+# Avoids an answer.
+NO_ANSWER = _observer("no_answer")
+# The agent's announcements, offers, instructions and opinions of the request, which report nothing.
+ANNOUNCEMENT = _observer("announcement")
+OFFER = _observer("offer")
+ADDRESS = _observer("address")
+OPENING = _observer("opening")
+# Headings, by what follows them.
+HEADING_OPEN = _observer("heading_open")
+HEADING_PROPOSED = _observer("heading_proposed")
+HEADING_DONE = _observer("heading_done")
+HEADING_GENERAL = _observer("heading_general")
 # A rule for this one time.
 ONCE = _observer("once")
 TENTATIVE = _observer("tentative")

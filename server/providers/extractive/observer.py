@@ -1,8 +1,9 @@
 """The extractive observer: no model, the transcript's own words."""
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import PurePath
 
 from esker.server.core.budgets import MAX_OBSERVATION_TOKENS
 from esker.server.core.conversation.blocks import spoken
@@ -14,13 +15,20 @@ from esker.server.core.ranking import PRIORITY_WEIGHT
 from esker.server.core.records import EXTRACTIVE, Memory
 from esker.server.core.text import labels
 from esker.server.core.text.labels import without_label
+from esker.server.core.text.terms import index_terms
 from esker.server.core.text.tokens import estimate_tokens
-from esker.server.providers.extractive import cues, speech, tools
-from esker.server.providers.extractive.sentences import clip
+from esker.server.providers.extractive import cues, tools
+from esker.server.providers.extractive.closing import reported_facts, still_telling, with_closed_ends
+from esker.server.providers.extractive.sentences import clip, sentences
+from esker.server.providers.extractive.speakers import speakers
+from esker.server.providers.extractive.speech import Speech, read_speech, request, speech_facts
 from esker.server.providers.extractive.superseding import with_replaced
+from esker.server.providers.extractive.telling import names, stands_alone
 from esker.server.providers.roles import Meter
 
-_MOST_FILES = 12
+_MOST_FILES, _MOST_FILES_BESIDE = 12, 4
+# Minimum terms that a failure and its explanation share.
+_SHARED_TERMS = 2
 
 
 class ExtractiveObserver:
@@ -39,12 +47,14 @@ class ExtractiveObserver:
 def observe(shown: TranscriptSlice) -> Observed:
     """Return the facts of a slice; the same slice gives the same facts."""
     known = tools.calls(shown.messages)
-    turns = list(_turns(shown.messages))
-    facts = [fact for turn in turns for fact in _turn_facts(turn, known, shown.session.cwd or "")]
+    named = speakers(shown.messages)
+    turns = list(_turns(shown.messages, named))
+    facts = _facts(turns, known, shown.session.cwd or "")
     asked = [turn.request for turn in turns if turn.request]
     known_before = sorted((*shown.related, *shown.known, *shown.previous), key=lambda row: (row.said_at, row.id))
     open_ends = [fact.content for fact in facts if fact.category == "next_step"]
-    dated = [_with_time(fact, shown.session.timezone) for fact in _unseen(facts, shown.previous)]
+    unseen = with_closed_ends(_unseen(facts, shown.previous), shown.previous)
+    dated = [_with_time(fact, shown.session.timezone) for fact in unseen]
     return Observed(
         facts=tuple(_within_budget(with_replaced(dated, known_before))),
         current_task=asked[-1] if asked else None,
@@ -57,100 +67,120 @@ def observe(shown: TranscriptSlice) -> Observed:
 class _UserTurn:
     """A user's message and the work on it until the user's next message.
 
-    `opening` is None if the turn began in an earlier slice; `before` is the assistant's message that it answers.
+    `opening` is None if the turn began in an earlier slice.
     """
 
-    opening: Message | None
-    before: Message | None
+    opening: Speech | None
     work: list[Message] = field(default_factory=list[Message])
 
     @property
     def request(self) -> str | None:
-        return speech.request(self.opening, self.before) if self.opening else None
+        return request(self.opening) if self.opening else None
 
 
-def _turns(messages: Sequence[Message]) -> Iterator[_UserTurn]:
-    turn = _UserTurn(None, None)
-    spoken: Message | None = None
+def _turns(messages: Sequence[Message], named: Mapping[int, str]) -> Iterator[_UserTurn]:
+    turn = _UserTurn(None)
+    before: Message | None = None
     for message in messages:
-        if starts_turn(message):
+        if starts_turn(message) or (message.seq in named and message.role == "assistant"):
             yield turn
-            turn, spoken = _UserTurn(message, spoken), None  # a question is answered once
+            speaker = named.get(message.seq)
+            turn = _UserTurn(read_speech(message, None if speaker else before, speaker))
+            before = None  # a question is answered once
         else:
             turn.work.append(message)
-            spoken = message if message.role == "assistant" and message.text else spoken
+            before = message if message.role == "assistant" and message.text else before
     yield turn
 
 
+def _facts(turns: Sequence[_UserTurn], known: dict[str, tools.ToolCall], cwd: str) -> list[Fact]:
+    """Return the facts of all turns. Where a user takes back the last rulings, the next one replaces them."""
+    facts: list[Fact] = []
+    ruled: list[Fact] = []
+    for turn in turns:
+        told = list(_turn_facts(turn, known, cwd))
+        rulings = [fact for fact in told if fact.trust == "user" and fact.category in ("decision", "preference")]
+        if rulings and ruled and turn.opening and turn.opening.takes_back:
+            facts = [fact for fact in facts if fact is ruled[-1] or fact not in ruled]
+            told[told.index(rulings[0])] = replace(rulings[0], replaces=ruled[-1].content)
+        facts += told
+        ruled = rulings or ruled
+    return facts
+
+
 def _turn_facts(turn: _UserTurn, known: dict[str, tools.ToolCall], cwd: str) -> Iterator[Fact]:
-    changes = list(_changes(turn, cwd))
     if turn.opening:
-        # The fact about the changes contains the request already.
-        said = _user_facts(turn.opening, turn)
-        yield from (fact for fact in said if not (changes and turn.request and fact.content.endswith(turn.request)))
+        yield from _user_facts(turn.opening)
+    asked_by = turn.opening.message.seq if turn.opening else None
+    reported = reported_facts(turn.work, turn.request, asked_by)
+    changed = _changed_files(turn, cwd)
     failed = list(_failures(turn, known))
     yield from failed
-    explained = {fact.content for fact in failed}
-    yield from changes
-    for fact in _closing(turn):
-        if not any(fact.content.split(": ", 1)[1] in text for text in explained):
-            yield fact
+    yield from _with_files([fact for fact in reported if not _is_explained(fact, failed)], changed)
+    if not reported:
+        yield from _commits(turn)
+    if changed and not reported and turn.opening and turn.request and _is_purpose(turn.request):
+        yield _changes(turn.opening.message, turn.request, changed)
 
 
-def _closing(turn: _UserTurn) -> list[Fact]:
-    """Return the facts of the assistant's last message in a turn, or of the one before if it states none."""
-    said = [message for message in turn.work if message.role == "assistant" and spoken(message.content)]
-    stated = (speech.assistant_facts(message) for message in said[:-3:-1])
-    return next((facts for facts in stated if facts), list[Fact]())
+def _is_purpose(request: str) -> bool:
+    """Whether a request says what a change is for: it is an order that can be understood alone."""
+    return stands_alone(request) and not cues.asks(request)
 
 
-def _user_facts(opening: Message, turn: _UserTurn) -> list[Fact]:
-    """Return the user's request and assertions; the first fact mentions an image if the message contains one."""
-    facts = [*_request(opening, turn.request), *speech.user_facts(opening, turn.before)]
-    if any(block.get("type") == "image" for block in opening.content):
-        first, *rest = facts or [_request_fact(opening, f"{labels.SHOWED}: {clip(spoken(opening.content))}")]
+def _user_facts(speech: Speech) -> list[Fact]:
+    """Return the facts in a user's words; the first fact mentions an image if the message contains one."""
+    facts = speech_facts(speech)
+    if any(block.get("type") == "image" for block in speech.message.content):
+        first, *rest = facts or [_shown(speech)]
         return [replace(first, content=first.content.replace(": ", f"{labels.WITH_IMAGE}: ", 1)), *rest]
     return facts
 
 
-def _request(opening: Message, request: str | None) -> Iterator[Fact]:
-    if request:
-        asked = cues.asks(request) or cues.REQUEST.search(request)
-        yield _request_fact(opening, f"{labels.ASKED if asked else labels.WROTE}: {request}")
-
-
-def _request_fact(opening: Message, content: str) -> Fact:
-    return Fact(content, "low", "fact", "user", (opening.seq,), opening.sent_at)
+def _shown(speech: Speech) -> Fact:
+    message = speech.message
+    content = f"{labels.SHOWED}: {clip(spoken(message.content))}"
+    return Fact(content, "low", "fact", "user", (message.seq,), message.sent_at)
 
 
 def _failures(turn: _UserTurn, known: dict[str, tools.ToolCall]) -> Iterator[Fact]:
-    """Yield each failure of a turn once, with the assistant's first explanation after it."""
+    """Yield the failures of a turn that the assistant explains, each once, with the explanation."""
     seen: set[str] = set()
     for place, message in enumerate(turn.work):
         for failure in tools.failures(message, known):
-            if failure.line in seen:
-                continue
+            explained = _explanation(failure, turn.work[place + 1 :]) if failure.line not in seen else None
             seen.add(failure.line)
-            yield _failure_fact(message, failure, _explanation(turn.work[place + 1 :]))
+            if explained:
+                yield _failure_fact(message, failure, *explained)
 
 
-def _explanation(later: Sequence[Message]) -> tuple[Message, str] | None:
+def _explanation(failure: tools.Failure, later: Sequence[Message]) -> tuple[Message, str] | None:
+    """Return the assistant's next words if they explain this failure.
+
+    They speak of "the cause", or share names and rare words with the command and its output. Words behind another
+    result are about that one.
+    """
     for message in later:
-        if message.role == "assistant" and (cause := speech.cause_in(message)):
-            return message, cause
+        if any(block.get("type") == "tool_result" for block in message.content):
+            return None
+        if message.role == "assistant" and (text := spoken(message.content)):
+            cause = next((said for said in sentences(text) if cues.CAUSE.search(said) and not cues.asks(said)), None)
+            return (message, cause) if cause and _is_about(cause, failure) else None
     return None
 
 
-def _failure_fact(message: Message, failure: tools.Failure, explained: tuple[Message, str] | None) -> Fact:
+def _is_about(cause: str, failure: tools.Failure) -> bool:
+    command = failure.call.command if failure.call else ""
+    shared = {*index_terms(f"{failure.line} {command}")} & {*index_terms(cause)}
+    return bool(cues.GENERAL_SUBJECT.search(cause)) or len(shared) >= _SHARED_TERMS
+
+
+def _failure_fact(message: Message, failure: tools.Failure, explaining: Message, cause: str) -> Fact:
     command = f"`{clip(failure.call.command, 120)}` failed" if failure.call and failure.call.command else "Error"
-    seqs = {
-        message.seq,
-        *([failure.call.seq] if failure.call else []),
-        *([explained[0].seq] if explained else []),
-    }
+    seqs = {message.seq, explaining.seq, *([failure.call.seq] if failure.call else [])}
     return Fact(
-        content=f"{command}: {failure.line}" + (f" — cause: {explained[1]}" if explained else ""),
-        priority="medium" if explained else "low",
+        content=f"{command}: {failure.line} — cause: {cause}",
+        priority="medium",
         category="issue",
         trust=message.trust,
         source_seqs=tuple(sorted(seqs)),
@@ -158,35 +188,60 @@ def _failure_fact(message: Message, failure: tools.Failure, explained: tuple[Mes
     )
 
 
-def _changes(turn: _UserTurn, cwd: str) -> Iterator[Fact]:
-    files = {_below(path, cwd): message for message in turn.work for path in tools.changed_files(message)}
+def _is_explained(fact: Fact, failed: Sequence[Fact]) -> bool:
+    """Whether the fact of a failure contains a reported fact as its cause."""
+    text = without_label(fact.content).split(labels.PURPOSE)[0]
+    return any(text in failure.content for failure in failed)
+
+
+def _changed_files(turn: _UserTurn, cwd: str) -> dict[str, Message]:
+    """Return the files that a turn changes, each with the last message that does."""
+    return {_below(path, cwd): message for message in turn.work for path in tools.changed_files(message)}
+
+
+def _with_files(reported: Sequence[Fact], files: Mapping[str, Message]) -> Iterator[Fact]:
+    """Yield the reported facts; the first outcome that names nothing gets the names of the changed files."""
+    missing = bool(files)
+    for fact in reported:
+        if missing and fact.category == "outcome" and not names(fact.content):
+            missing = False
+            shown = ", ".join(list(files)[:_MOST_FILES_BESIDE])
+            cited = tuple(sorted({*fact.source_seqs, *(message.seq for message in files.values())}))
+            yield replace(fact, content=f"{fact.content} (changed {shown})", source_seqs=cited)
+        else:
+            yield fact
+
+
+def _changes(opening: Message, purpose: str, files: Mapping[str, Message]) -> Fact:
+    more = f" and {len(files) - _MOST_FILES} more" if len(files) > _MOST_FILES else ""
+    return Fact(
+        content=f"Changed {', '.join(list(files)[:_MOST_FILES])}{more}{labels.PURPOSE}{purpose}",
+        priority="low",
+        category="state_change",
+        trust="assistant",
+        source_seqs=tuple(sorted({opening.seq, *(message.seq for message in files.values())})),
+        said_at=list(files.values())[-1].sent_at,
+    )
+
+
+def _commits(turn: _UserTurn) -> Iterator[Fact]:
     commits = {text: message for message in turn.work for text in tools.commits(message)}
-    if files:
-        more = f" and {len(files) - _MOST_FILES} more" if len(files) > _MOST_FILES else ""
-        purpose = f"{labels.PURPOSE}{turn.request}" if turn.request else ""
-        opening = [turn.opening.seq] if turn.opening and turn.request else []
-        yield Fact(
-            content=f"Changed {', '.join(list(files)[:_MOST_FILES])}{more}{purpose}",
-            priority="low",
-            category="state_change",
-            trust="assistant",
-            source_seqs=tuple(sorted({*opening, *(message.seq for message in files.values())})),
-            said_at=list(files.values())[-1].sent_at,
-        )
     for text, message in commits.items():
-        yield Fact(f"{labels.COMMITTED}: {text}", "low", "outcome", "assistant", (message.seq,), message.sent_at)
+        if stands_alone(text):
+            yield Fact(f"{labels.COMMITTED}: {text}", "low", "outcome", "assistant", (message.seq,), message.sent_at)
 
 
 def _below(path: str, cwd: str) -> str:
-    """Return a path relative to its project's folder."""
-    return path.removeprefix(cwd.rstrip("/") + "/") if cwd else path
+    """Return a path relative to its project's folder, and of a file elsewhere its name."""
+    below = path.removeprefix(cwd.rstrip("/") + "/") if cwd else path
+    return PurePath(below).name if below.startswith(("/", "~")) else below
 
 
 def _unseen(facts: Sequence[Fact], previous: Sequence[Memory]) -> list[Fact]:
     """Return facts without those that the session has stored already and without repeats."""
     seen = {_same(memory.content) for memory in previous}
     kept: list[Fact] = []
-    for fact in facts:
+    for fact in still_telling(facts):
         if (key := _same(fact.content)) not in seen:
             seen.add(key)
             kept.append(fact)

@@ -2,13 +2,13 @@
 
 import re
 
-from esker.server.core.words.lists import any_of, words
+from esker.server.core.words.lists import any_of, whole, words
 from esker.server.core.words.scripts import CJK
 
 MAX_SENTENCE = 400
 """Maximum characters of a sentence; longer ones are truncated at a word."""
 
-# Characters read at each end of a huge text; the middle is usually pasted.
+# Characters read at each end of a huge text.
 _END_CHARACTERS = 20_000
 _FENCE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 _BULLET = re.compile(r"^(?:[-*•>]|\d{1,2}[.)]|#{1,6})\s+(?:\[[ xX]\]\s*)?")
@@ -17,6 +17,9 @@ _END = re.compile(r"(?<=[.!?…])[\"')\]]?\s+(?=[^\s])|(?<=[。！？])")
 _EMPHASIS = re.compile(r"(\*\*)(?=\S)(.{1,200}?)(?<=\S)\1")
 # A full stop after an abbreviation, an initial or a number does not end a sentence.
 _NO_END = re.compile(rf"(?:\b{any_of(words('observer.abbreviations'))}|\b[A-Z]\.|^\d+\.)$")
+# "13. Oktober"
+_DAY = re.compile(r"\b\d{1,2}\.$")
+_MONTH = re.compile(whole(words("dates.months") + words("dates.short_months")))
 _LETTER = re.compile(r"[^\W\d_]")
 _CJK = re.compile(f"[{CJK}]")
 _CODE = re.compile(
@@ -29,27 +32,36 @@ def sentences(text: str) -> list[str]:
     return [clip(sentence) for sentence in _sentences(text) if is_prose(sentence)]
 
 
+def ends(text: str) -> str:
+    """Return a huge text without its middle, which is usually pasted."""
+    return text if len(text) <= 2 * _END_CHARACTERS else f"{text[:_END_CHARACTERS]}\n{text[-_END_CHARACTERS:]}"
+
+
 def opening(text: str) -> str:
     """Return the first sentence of `text`, also when it is a single word."""
     return clip(next(iter(_sentences(text)), ""))
 
 
 def _sentences(text: str) -> list[str]:
-    if len(text) > 2 * _END_CHARACTERS:
-        text = f"{text[:_END_CHARACTERS]}\n{text[-_END_CHARACTERS:]}"
-    prose = _EMPHASIS.sub(r"\2", _FENCE.sub("\n", text))
+    prose = _EMPHASIS.sub(r"\2", _FENCE.sub("\n", ends(text)))
     lines = (_BULLET.sub("", line.strip()) for line in prose.splitlines())
-    return [sentence for line in lines if line for sentence in _split(line)]
+    return [sentence for line in lines if line for sentence in split_sentences(line)]
 
 
-def _split(line: str) -> list[str]:
+def split_sentences(line: str) -> list[str]:
+    """Return the sentences of a line, prose or not; abbreviations and numbers do not end one."""
     parts: list[str] = []
     for part in _END.split(line):
-        if parts and len(parts[-1]) < 2 * MAX_SENTENCE and _NO_END.search(parts[-1]):
+        if parts and len(parts[-1]) < 2 * MAX_SENTENCE and _goes_on(parts[-1], part):
             parts[-1] += " " + part
         elif part.strip():
             parts.append(part.strip())
     return parts
+
+
+def _goes_on(before: str, part: str) -> bool:
+    """Whether a full stop before `part` ends no sentence: it belongs to an abbreviation or to the day of a month."""
+    return bool(_NO_END.search(before) or (_DAY.search(before) and _MONTH.match(part)))
 
 
 def is_prose(sentence: str) -> bool:
@@ -59,6 +71,11 @@ def is_prose(sentence: str) -> bool:
         return letters >= 4
     words = sentence.split()
     return len(words) >= 2 and letters >= 0.6 * len(sentence.replace(" ", "")) and len(_CODE.findall(sentence)) < 3
+
+
+def is_word(sentence: str) -> bool:
+    """Whether a sentence is a single word of letters, as in "ok" or the name of a choice."""
+    return sentence.rstrip(".!…。！").isalpha()
 
 
 def clip(sentence: str, limit: int = MAX_SENTENCE) -> str:

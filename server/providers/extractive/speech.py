@@ -1,6 +1,7 @@
-"""Sorts the sentences of users and assistants into facts."""
+"""Sorts what a person says into facts: rules, decisions, corrections, wishes, reports and plain statements."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from re import Pattern
 
@@ -10,19 +11,29 @@ from esker.server.core.facts.records import Fact
 from esker.server.core.records import Category, Priority, Trust
 from esker.server.core.text import labels
 from esker.server.providers.extractive import cues
-from esker.server.providers.extractive.sentences import clip, opening, sentences
+from esker.server.providers.extractive.answers import Answer, last_offered, only_agrees, read_answer
+from esker.server.providers.extractive.authorship import authorship
+from esker.server.providers.extractive.sentences import clip, is_prose, is_word
+from esker.server.providers.extractive.speakers import without_speaker
+from esker.server.providers.extractive.statements import Statement, statements
+from esker.server.providers.extractive.telling import content, leans, names, stands_alone, weight
 
 # Maximum sentences that are read: a longer message is mostly pasted text, and the user's own words are at its ends.
-_MOST_SENTENCES = 12
-_MOST_ASSISTANT_FACTS = 3
-# A proposal of fewer characters depends on the sentence before it ("Shall I do that?").
-_SELF_CONTAINED = 45
-# An agreement of more characters contains a statement of its own.
-_LONGEST_AGREEMENT = 24
+_MOST_SENTENCES = 24
 _LONGEST_ANSWER = 240
 _LONGEST_CONTEXT = 160
-# An utterance of more characters usually names what it refers to.
-_LONGEST_POINTING = 60
+_SELF_CONTAINED = 45
+# Minimum lines that together are one ruling ("added #3f7a3f", "tools -> core/tools"), and the maximum of one of them.
+_FEWEST_VALUES, _LONGEST_VALUE, _LONGEST_MAPPING = 3, 70, 200
+_VALUE_LINE = re.compile(r"^\s*(?:[-*•]\s+)?\S.{0,198}[^.!。！:\s]$")
+_MAPS = re.compile(r"->|→|=>|=")
+# A file that a client attaches to the message.
+_MENTION = re.compile(r"(?<!\S)@[\w./~-]+")
+# Minimum weight of an order that fixes something, and of a plain statement.
+_FIXES, _TELLS = 2, 1
+# Minimum words, names and figures of a report or plain statement: of one that begins with the thing that it is about
+# ("our tests"), of any other, and of one whose subject nothing names.
+_FEWEST_WORDS, _FEWEST_BARE, _FEWEST_LEANING = 2, 3, 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +46,10 @@ class CueRule:
     priority: Priority
 
 
+_CORRECTS = CueRule(cues.CORRECTION, labels.CORRECTION, "decision", "high")
 # The first rule that fits an utterance wins; a request is not a report, but it can be an assertion.
 _ASSERTIONS = (
-    CueRule(cues.CORRECTION, labels.CORRECTION, "decision", "high"),
+    _CORRECTS,
     CueRule(cues.PREFERENCE, labels.PREFERENCE, "preference", "high"),
     CueRule(cues.DECISION, labels.DECISION, "decision", "high"),
 )
@@ -45,40 +57,110 @@ _REPORTS = (
     CueRule(cues.OUTCOME, labels.CONFIRMED, "outcome", "medium"),
     CueRule(cues.NEXT_STEP, labels.PLANS, "next_step", "medium"),
     CueRule(cues.ISSUE, labels.REPORTED, "issue", "medium"),
+    CueRule(cues.WISH, labels.WANTS, "preference", "medium"),
     CueRule(cues.FACT, labels.SAID, "fact", "medium"),
 )
-_ASSISTANT_RULES = (
-    CueRule(cues.CAUSE, labels.FOUND, "issue", "medium"),
-    CueRule(cues.NEXT_STEP, labels.LEFT_OPEN, "next_step", "low"),
-    CueRule(cues.OUTCOME, labels.OUTCOME, "outcome", "medium"),
-)
+_ORDER = CueRule(cues.REQUEST, labels.DECISION, "decision", "medium")
+_VALUES = CueRule(cues.REQUEST, labels.DECISION, "decision", "high")
+_TOLD = CueRule(cues.THIRD_PARTY, labels.SAID, "fact", "low")
+_PLAIN = CueRule(cues.FACT, labels.SAID, "fact", "low")
 
 
-def utterances(message: Message) -> list[str]:
-    """Return the sentences of a message; a sentence that depends on the one before is joined to it."""
-    said = [said for said in sentences(spoken(message.content)) if not cues.FILLER.search(said)]
+@dataclass(frozen=True, slots=True)
+class Speech:
+    """A message's utterances in the person's own words; `context` is what the first of them refers to, if known."""
+
+    message: Message
+    before: Message | None
+    speaker: str | None
+    utterances: tuple[str, ...]
+    quoted: tuple[str, ...]
+    answer: Answer
+
+    @property
+    def takes_back(self) -> bool:
+        """Whether the message takes back what the user decided before."""
+        return any(cues.TAKES_BACK.search(said) for said in self.utterances)
+
+    @property
+    def rest(self) -> tuple[str, ...]:
+        """The utterances that are not part of an answer."""
+        return self.utterances[self.answer.utterances :]
+
+
+def read_speech(message: Message, before: Message | None, speaker: str | None = None) -> Speech:
+    """Return the own words of a message; `before` is the assistant's message that it answers."""
+    written = authorship(spoken(message.content), spoken(before.content) if before else "")
+    said = tuple(_utterances(without_speaker(written.own, speaker)))
+    return Speech(message, before, speaker, said, written.quoted, read_answer(message, before, said))
+
+
+def _utterances(own: str) -> list[str]:
+    """Return the sentences of a text; one that depends on the sentence before is joined to it."""
+    ruling, rest = _value_lines(own)
+    said = [
+        (said.text, _depends(said))
+        for said in _without_requested_items(statements(rest))
+        if (said.is_item or is_prose(said.text) or is_word(said.text)) and not cues.FILLER.search(said.text)
+    ]
     if len(said) > _MOST_SENTENCES:
         said = said[: _MOST_SENTENCES // 2] + said[-_MOST_SENTENCES // 2 :]
     joined: list[str] = []
-    for sentence in said:
-        leans = joined and cues.CONTINUATION.search(sentence) and not cues.asks(joined[-1] + sentence)
-        if leans and len(joined[-1]) + len(sentence) < _LONGEST_ANSWER:
+    for sentence, depends in said:
+        if joined and depends and len(joined[-1]) + len(sentence) < _LONGEST_ANSWER:
             joined[-1] += " " + sentence
         else:
             joined.append(sentence)
-    return joined
+    return [*_whole_corrections(joined), *ruling]
 
 
-def user_facts(message: Message, before: Message | None) -> list[Fact]:
-    """Return the assertions of a user's message; `before` is the assistant's message that it answers."""
-    said = utterances(message)
-    answered = _answer(message, before, said)
-    rest = _rest(said, answered)
-    ruled = [(utterance, rule) for utterance in _whole_corrections(rest) if (rule := _user_rule(utterance))]
-    facts = [_fact(message, utterance, rule) for utterance, rule in ruled]
-    if ruled and before and not answered and ruled[0][0] == said[0] and _leans(*ruled[0]):
-        facts[0] = _with_context(facts[0], before)
-    return [answered, *facts] if answered else facts
+def _without_requested_items(said: Sequence[Statement]) -> Iterator[Statement]:
+    """Yield statements without the items of a request that fix nothing ("suggest how we can: - split it")."""
+    is_request = False
+    for each in said:
+        if not each.is_item:
+            is_request = cues.asks(each.text) or bool(
+                cues.MOMENTARY.search(each.text) or cues.TO_AGENT.search(each.text)
+            )
+            yield each
+        elif not (is_request or cues.TO_AGENT.search(each.topic)) or weight(each.text) >= _FIXES:
+            yield each
+
+
+def _depends(said: Statement) -> bool:
+    """Whether a sentence goes on with the one before it in its line."""
+    return (
+        bool(said.before and cues.CONTINUATION.search(said.text))
+        and not cues.asks(said.before)
+        and not cues.asks(said.text)
+    )
+
+
+def _value_lines(own: str) -> tuple[list[str], str]:
+    """Return the ruling that consecutive lines with values make together, and the text without them."""
+    rulings: list[str] = []
+    rest: list[str] = []
+    run: list[str] = []
+    for line in (*own.splitlines(), ""):
+        longest = _LONGEST_MAPPING if _MAPS.search(line) else _LONGEST_VALUE
+        if len(line) <= longest and _VALUE_LINE.match(line) and _has_value(line):
+            run.append(line.strip())
+            continue
+        if len(run) >= _FEWEST_VALUES:
+            rulings.append("; ".join(run))
+        else:
+            rest += run
+        run = []
+        rest.append(line)
+    return rulings, "\n".join(rest)
+
+
+def _has_value(line: str) -> bool:
+    """Whether a line gives something a value: it has an arrow, a number or a name, and no verb of work."""
+    if _MAPS.search(line):
+        return True
+    gives = any(character.isdigit() for character in line) or bool(names(line))
+    return gives and not cues.asks(line) and not cues.REQUEST.search(line)
 
 
 def _whole_corrections(said: Sequence[str]) -> list[str]:
@@ -94,146 +176,133 @@ def _whole_corrections(said: Sequence[str]) -> list[str]:
 
 def _is_half_of_correction(before: str, utterance: str) -> bool:
     """Whether an utterance belongs to the correction before it: the correction is short, or this refers to it."""
-    rule = _user_rule(before)
-    if rule is None or rule.label != labels.CORRECTION:
+    if not cues.CORRECTION.search(before) or cues.asks(before):
         return False
     unfinished = len(before) < _SELF_CONTAINED or bool(cues.POINTING.search(utterance))
     return unfinished and not cues.asks(utterance) and len(utterance) < _LONGEST_ANSWER
 
 
-def _rest(said: list[str], answered: Fact | None) -> list[str]:
-    """Return the utterances of a message besides its answer; a long agreement is more than an answer."""
-    if answered is None or not said or said[0] not in answered.content:
-        return said
-    goes_on = answered.content.startswith(labels.AGREED) and len(said[0]) > _LONGEST_AGREEMENT
-    return said if goes_on else said[1:]
+def speech_facts(speech: Speech) -> list[Fact]:
+    """Return the facts in a person's words."""
+    return [*speech.answer.facts, *_stated(speech)]
 
 
-def _leans(utterance: str, rule: CueRule) -> bool:
-    """Whether the opening of a message cannot be understood without the message that it answers."""
-    points = cues.CONTINUATION.search(utterance) or cues.POINTING.search(utterance)
-    return rule.label == labels.CORRECTION or bool(points and len(utterance) < _LONGEST_POINTING)
+def _stated(speech: Speech) -> Iterator[Fact]:
+    earlier = ""
+    for place, utterance in enumerate(speech.rest):
+        rule = _rule(utterance)
+        if rule and (fact := _fact(speech, utterance, rule, earlier, is_first=place == 0)):
+            yield fact
+        earlier = utterance
 
 
-def _with_context(fact: Fact, before: Message) -> Fact:
-    """Append to a fact the assistant's words that it answers, and cite their message."""
-    offered = sentences(spoken(before.content))
-    if not offered:
-        return fact
-    about = clip(_last_proposal(offered) or offered[-1], _LONGEST_CONTEXT)
-    content = f"{fact.content}{labels.IN_ANSWER}“{about}”)"
-    return replace(fact, content=content, source_seqs=(before.seq, *fact.source_seqs))
-
-
-def request(message: Message, before: Message | None) -> str | None:
-    """Return the request of a user's message, verbatim: all that is neither an assertion nor an answer."""
-    said = utterances(message)
-    rest = _rest(said, _answer(message, before, said))
-    asked = [
-        utterance for utterance in _whole_corrections(rest) if not _user_rule(utterance) and not _only_agrees(utterance)
-    ]
+def request(speech: Speech) -> str | None:
+    """Return the request of a message, verbatim: all that is neither an assertion nor an answer."""
+    asked = [said for said in speech.rest if not only_agrees(said) and (cues.asks(said) or not _rule(said))]
     return clip(" ".join(asked), _LONGEST_ANSWER) if asked else None
 
 
-def _only_agrees(utterance: str) -> bool:
-    return len(utterance) <= _LONGEST_AGREEMENT and bool(cues.AGREEMENT.search(utterance))
-
-
-def assistant_facts(message: Message) -> list[Fact]:
-    """Return the causes, outcomes and open ends in an assistant's message; headings are skipped."""
-    said = (said for said in utterances(message) if not cues.asks(said) and not said.istitle())
-    found = ((utterance, _first(_ASSISTANT_RULES, utterance)) for utterance in said)
-    return [_fact(message, utterance, rule) for utterance, rule in found if rule][:_MOST_ASSISTANT_FACTS]
-
-
-def cause_in(message: Message) -> str | None:
-    """Return the sentence in which an assistant explains a failure."""
-    said = sentences(spoken(message.content))
-    return next((sentence for sentence in said if cues.CAUSE.search(sentence) and not cues.asks(sentence)), None)
-
-
-def _user_rule(utterance: str) -> CueRule | None:
-    if cues.asks(utterance):
+def _rule(utterance: str) -> CueRule | None:
+    """Return the rule of an utterance; None for a question, an order of the moment and small talk."""
+    if cues.asks(utterance) or only_agrees(utterance) or cues.MUSING.search(utterance):
         return None
-    if rule := _first(_ASSERTIONS, utterance):
-        return rule
-    return None if cues.REQUEST.search(utterance) else _first(_REPORTS, utterance)
+    utterance = _MENTION.sub(" ", utterance).strip()
+    if cues.CORRECTION.search(utterance):
+        return _CORRECTS
+    if cues.THIRD_PARTY.search(utterance):
+        return _TOLD if weight(utterance) >= _TELLS else None
+    if ";" in utterance and utterance.count(";") >= _FEWEST_VALUES - 1 and all(map(_has_value, utterance.split(";"))):
+        return _VALUES
+    asserted = _first(_ASSERTIONS, utterance) or _first(_ASSERTIONS, cues.INTERJECTION.sub("", utterance))
+    if asserted and not (cues.MOMENTARY.search(utterance) and weight(utterance) < _FIXES):
+        return asserted
+    if cues.MOMENTARY.search(utterance):
+        return None
+    if cues.REQUEST.search(utterance):
+        return _ORDER if weight(utterance) >= _FIXES else None
+    return _report_rule(utterance)
+
+
+def _report_rule(utterance: str) -> CueRule | None:
+    """Return the rule of a report or plain statement; None for an opinion and for what the agent has to do."""
+    if content(utterance) < (_FEWEST_WORDS if cues.OWNED.search(utterance) else _FEWEST_BARE):
+        return None
+    reported = _first(_REPORTS, utterance)
+    if reported and reported.label == labels.WANTS and cues.TO_AGENT.search(utterance):
+        return None
+    opines = cues.TENTATIVE.search(utterance) or (cues.GUESS.search(utterance) and not names(utterance))
+    if opines and (reported is None or reported.label == labels.SAID):
+        return None
+    return reported or (_PLAIN if weight(utterance) >= _TELLS else None)
 
 
 def _first(rules: Sequence[CueRule], utterance: str) -> CueRule | None:
-    """Return the first rule that matches; a denied, planned or conditional outcome does not count."""
+    """Return the first rule that matches; a denied, planned or conditional outcome and a mere possibility do not."""
     for rule in rules:
         match = rule.cue.search(utterance)
-        if match and not (rule.category == "outcome" and cues.is_not_done(utterance[: match.end()])):
+        if match and not _is_other(rule, utterance[: match.end()]):
             return rule
     return None
 
 
-def _fact(message: Message, utterance: str, rule: CueRule) -> Fact:
-    return Fact(
-        content=f"{rule.label}: {utterance}",
-        priority="medium" if rule.priority == "high" and cues.ONCE.search(utterance) else rule.priority,
+def _is_other(rule: CueRule, before: str) -> bool:
+    """Whether the words up to a cue make it something else: an outcome that is denied or planned, a mere possibility,
+    or a report of how something fails ("it fails often, never alone")."""
+    if rule.category == "outcome":
+        return cues.is_not_done(before)
+    if rule.category == "issue":
+        return bool(cues.HYPOTHETICAL.search(before))
+    return rule.category == "preference" and rule.priority == "high" and bool(cues.ISSUE.search(before))
+
+
+def _fact(speech: Speech, utterance: str, rule: CueRule, earlier: str, *, is_first: bool) -> Fact | None:
+    """Return the fact of an utterance, with the words that name its subject; None if nothing names it."""
+    message = speech.message
+    label = f"{speech.speaker} said" if speech.speaker else rule.label
+    fact = Fact(
+        content=f"{label}: {utterance}",
+        priority=_priority(rule, utterance, speech.speaker),
         category=rule.category,
         trust=_trust(message),
         source_seqs=(message.seq,),
         said_at=message.sent_at,
     )
+    if stands_alone(utterance) and not (rule is _CORRECTS and is_first):
+        return fact
+    return _in_context(speech, fact, rule, earlier, is_first=is_first)
+
+
+def _priority(rule: CueRule, utterance: str, speaker: str | None) -> Priority:
+    """Return the priority of an utterance.
+
+    A rule for this one time is not high, nor is a statement of one of several people; a mere opinion is low.
+    """
+    if rule.priority == "high":
+        return "medium" if speaker or cues.ONCE.search(utterance) else "high"
+    return "low" if rule.label == labels.SAID and cues.GUESS.search(utterance) else rule.priority
+
+
+def _in_context(speech: Speech, fact: Fact, rule: CueRule, earlier: str, *, is_first: bool) -> Fact | None:
+    """Return a fact that depends on other words, together with them; None or a low fact if they are missing."""
+    said = fact.content.partition(": ")[2]
+    offered = last_offered(speech.before) if is_first and speech.before else None
+    if is_first and speech.quoted:
+        about, how, cited = speech.quoted[-1], labels.ABOUT, ()
+    elif offered and speech.before:
+        about, how, cited = offered, labels.IN_ANSWER, (speech.before.seq,)
+    else:
+        about, how, cited = earlier if leans(said) else "", labels.ABOUT, ()
+    if about and stands_alone(about):
+        whole = f"{fact.content}{how}“{clip(about, _LONGEST_CONTEXT)}”)"
+        priority = "medium" if fact.priority == "high" and weight(said) < 1 else fact.priority
+        return replace(fact, content=whole, priority=priority, source_seqs=(*cited, *fact.source_seqs))
+    if stands_alone(said):
+        return fact
+    if content(said) < (_FEWEST_WORDS if rule.priority == "high" else _FEWEST_LEANING):
+        return None
+    return replace(fact, priority="low")
 
 
 def _trust(message: Message) -> Trust:
     """Return the trust of a message's own words; its tool results do not lower it."""
     return "user" if message.role == "user" else "assistant"
-
-
-def _answer(message: Message, before: Message | None, said: Sequence[str]) -> Fact | None:
-    """Return a reply together with what it replies to: the last proposal for a yes, else the question before it."""
-    if before is None:
-        return None
-    offered = sentences(spoken(before.content))
-    first = opening(spoken(message.content))
-    proposal, question = _last_proposal(offered), _last_question(offered)
-    choice = question is not None and bool(cues.CHOICE.search(question))
-    if proposal and not choice and _agrees(first):
-        content, category = f"{labels.AGREED} (“{clip(first, 120)}”) to: {proposal}", "decision"
-    elif question and _is_answer(first, question, choice=choice):
-        rest = f" {said[0]}" if said and said[0] != first and len(first) < _SELF_CONTAINED else ""
-        content, category = f"Asked “{question}”, user answered: {first}{rest}", "decision" if choice else "fact"
-    else:
-        return None
-    return Fact(
-        content=content,
-        priority="medium",
-        category=category,
-        trust=_trust(message),
-        source_seqs=(before.seq, message.seq),
-        said_at=message.sent_at,
-    )
-
-
-def _last_proposal(offered: Sequence[str]) -> str | None:
-    places = [place for place, sentence in enumerate(offered) if cues.PROPOSAL.search(sentence)]
-    return _with_what_it_leans_on(offered, places[-1]) if places else None
-
-
-def _last_question(offered: Sequence[str]) -> str | None:
-    return _with_what_it_leans_on(offered, len(offered) - 1) if offered and cues.asks(offered[-1]) else None
-
-
-def _with_what_it_leans_on(offered: Sequence[str], place: int) -> str:
-    leans = len(offered[place]) < _SELF_CONTAINED and place > 0
-    return f"{offered[place - 1]} {offered[place]}" if leans else offered[place]
-
-
-def _agrees(first: str) -> bool:
-    """Whether a reply begins with a plain yes, or is a word such as "ok" and little more."""
-    return _only_agrees(first) or bool(cues.PLAIN_YES.search(first) and not cues.asks(first))
-
-
-def _is_answer(first: str, question: str, *, choice: bool) -> bool:
-    """Whether the first sentence answers a question and is not a request or rule of its own."""
-    last = question.rpartition(". ")[2]
-    if not first or len(first) > _LONGEST_ANSWER or cues.asks(first) or cues.OPEN.search(last):
-        return False
-    if cues.YES_OR_NO.search(last) and not choice:
-        return bool(cues.NO.search(first))
-    return not cues.REQUEST.search(first) and not _first(_ASSERTIONS, first) and (choice or not _only_agrees(first))

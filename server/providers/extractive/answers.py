@@ -1,0 +1,148 @@
+"""Reads a reply together with what it replies to: an agreement with a proposal, or an answer with its question."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from esker.server.core.conversation.blocks import spoken
+from esker.server.core.conversation.records import Message
+from esker.server.core.facts.records import Fact
+from esker.server.core.text import labels
+from esker.server.core.text.terms import telling_words
+from esker.server.providers.extractive import cues
+from esker.server.providers.extractive.closing import proposals
+from esker.server.providers.extractive.sentences import clip, is_prose
+from esker.server.providers.extractive.statements import statements
+from esker.server.providers.extractive.telling import leans, names, stands_alone, weight
+
+# An agreement of more characters contains a statement of its own.
+LONGEST_AGREEMENT = 24
+_LONGEST_ANSWER = 240
+# A proposal of fewer characters depends on the sentence before it ("Shall I do that?").
+_SELF_CONTAINED = 45
+_MOST_PROPOSALS = 3
+# Minimum weight of a proposal that is kept.
+_TELLING = 2
+# Maximum words of a reply that can be a choice in other words than the question's.
+_SHORT_CHOICE = 4
+# Minimum content words of what limits an agreement.
+_SAYS_SOMETHING = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The facts of a reply, and how many of its utterances they contain."""
+
+    facts: tuple[Fact, ...] = ()
+    utterances: int = 0
+
+
+def read_answer(message: Message, before: Message | None, said: Sequence[str]) -> Answer:
+    """Return the answer in a message whose utterances are `said`; `before` is the assistant's message before it."""
+    if before is None or not said:
+        return Answer()
+    offered = _offered(before)
+    question = _last_question(offered)
+    proposal = _last_proposal(offered)
+    choice = question is not None and bool(cues.CHOICE.search(question))
+    if proposal and not choice and _agrees(said[0]):
+        if question and only_agrees(said[0]) and len(said) > 1 and _qualifies(said[1]):
+            return Answer((_answered(message, before, question, f"{said[0]} {said[1]}", choice=False),), 2)
+        agreed = [each for each in proposals(before)[:_MOST_PROPOSALS] if stands_alone(each)]
+        agreed = agreed or ([proposal] if weight(proposal) >= _TELLING else [])
+        facts = [_agreement(message, before, said[0], each) for each in agreed]
+        return Answer(tuple(facts), int(len(said[0]) <= _SELF_CONTAINED or only_agrees(said[0])))
+    if question and _is_answer(said[0], question, choice=choice):
+        rest = f" {said[1]}" if len(said) > 1 and len(said[0]) < _SELF_CONTAINED and not cues.asks(said[1]) else ""
+        fact = _answered(message, before, question, said[0] + rest, choice=choice)
+        return Answer((fact,) if _tells(said[0] + rest) else (), 2 if rest else 1)
+    return Answer()
+
+
+def _offered(before: Message) -> list[str]:
+    """Return the sentences of a message that are prose, without tables and headings."""
+    return [said.text for said in statements(spoken(before.content)) if is_prose(said.text)]
+
+
+def only_agrees(utterance: str) -> bool:
+    """Whether an utterance agrees and says nothing else."""
+    return len(utterance) <= LONGEST_AGREEMENT and bool(cues.AGREEMENT.search(utterance))
+
+
+def last_offered(before: Message) -> str | None:
+    """Return the last proposal of a message, else its last sentence."""
+    offered = _offered(before)
+    return (_last_proposal(offered) or offered[-1]) if offered else None
+
+
+def _agreement(message: Message, before: Message, reply: str, proposal: str) -> Fact:
+    return Fact(
+        content=f"{labels.AGREED} (“{clip(reply, 120)}”) to: {proposal}",
+        priority="medium" if stands_alone(proposal) else "low",
+        category="decision",
+        trust="user" if message.role == "user" else "assistant",
+        source_seqs=(before.seq, message.seq),
+        said_at=message.sent_at,
+    )
+
+
+def _answered(message: Message, before: Message, question: str, reply: str, *, choice: bool) -> Fact:
+    return Fact(
+        content=f"Asked “{question}”, user answered: {reply}",
+        priority="medium" if stands_alone(f"{question} {reply}") else "low",
+        category="decision" if choice else "fact",
+        trust="user" if message.role == "user" else "assistant",
+        source_seqs=(before.seq, message.seq),
+        said_at=message.sent_at,
+    )
+
+
+def _tells(reply: str) -> bool:
+    bare = cues.NO.sub("", reply).lstrip(" ,.!—–-")
+    if cues.NO_ANSWER.search(reply):
+        return False
+    return bool(names(bare)) or (len(telling_words(bare)) >= 2 and not leans(bare)) or not bare
+
+
+def _qualifies(utterance: str) -> bool:
+    """Whether an utterance behind an agreement only limits it ("Yes. Not a hotel, a cabin.")."""
+    asserts = cues.CORRECTION.search(utterance) or cues.PREFERENCE.search(utterance) or cues.DECISION.search(utterance)
+    works = cues.asks(utterance) or cues.REQUEST.search(utterance) or cues.MOMENTARY.search(utterance)
+    return not (asserts or works) and len(telling_words(utterance)) >= _SAYS_SOMETHING
+
+
+def _last_proposal(offered: Sequence[str]) -> str | None:
+    places = [place for place, sentence in enumerate(offered) if cues.PROPOSAL.search(sentence)]
+    return _with_what_it_leans_on(offered, places[-1]) if places else None
+
+
+def _last_question(offered: Sequence[str]) -> str | None:
+    return _with_what_it_leans_on(offered, len(offered) - 1) if offered and cues.asks(offered[-1]) else None
+
+
+def _with_what_it_leans_on(offered: Sequence[str], place: int) -> str:
+    leans = len(offered[place]) < _SELF_CONTAINED and place > 0
+    return f"{offered[place - 1]} {offered[place]}" if leans else offered[place]
+
+
+def _agrees(first: str) -> bool:
+    """Whether a reply begins with a plain yes, or is a word such as "ok" and little more."""
+    return only_agrees(first) or bool(cues.PLAIN_YES.search(first) and not cues.asks(first))
+
+
+def _is_answer(first: str, question: str, *, choice: bool) -> bool:
+    """Whether the first sentence answers a question and is not a request or rule of its own."""
+    last = question.rpartition(". ")[2]
+    if not first or len(first) > _LONGEST_ANSWER or cues.asks(first) or cues.OPEN.search(last):
+        return False
+    if cues.YES_OR_NO.search(last) and not choice:
+        return bool(cues.NO.search(first))
+    asserts = cues.CORRECTION.search(first) or cues.PREFERENCE.search(first) or cues.DECISION.search(first)
+    if cues.REQUEST.search(first) or asserts:
+        return False
+    return _chooses(first, question) if choice else not only_agrees(first)
+
+
+def _chooses(reply: str, question: str) -> bool:
+    """Whether a reply takes one of the things that a question offers: it is short, points at it or names it."""
+    shared = {word.terms for word in telling_words(reply)} & {word.terms for word in telling_words(question)}
+    return len(reply.split()) <= _SHORT_CHOICE or bool(cues.POINTING.search(reply) or shared)

@@ -1,0 +1,70 @@
+"""Measures how much a statement tells, and whether it can be understood alone."""
+
+import re
+
+from esker.server.core.facts.identifiers import is_name
+from esker.server.core.text.languages import language_of
+from esker.server.core.text.terms import telling_words
+from esker.server.providers.extractive import cues
+
+# Maximum points that each kind of detail adds; a row of numbers tells no more than three of them.
+_MOST_NAMES, _MOST_FIGURES, _MOST_PROPER = 3, 2, 2
+# Content words below which a statement says little, and from which it says much.
+_FEW_WORDS, _MANY_WORDS = 3, 8
+# Minimum content words and names of a statement that has a subject and something to say of it.
+_STANDING = 2
+# A statement of more characters usually names what it refers to.
+_LONGEST_POINTING = 60
+_CODE_SPAN = re.compile(r"`([^`\n]{1,120})`")
+_TOKEN = re.compile(r"[^\s,;!?()\[\]{}\"“”'’`]+")
+# A number with a unit, a version, a share, a colour, a port; a bare digit counts something and says little.
+_FIGURE = re.compile(r"#[0-9a-fA-F]{3,8}\b|(?<![\w.])[$€£]?\d[\d.,:]*\s?(?:%|[a-zA-Z]{1,5}\b)?")
+_PROPER = re.compile(r"(?<=[^\W_.!?:—–-]\s)[A-ZÀ-ÖØ-Þ][\w-]*[a-zß-ÿ]\w*")
+
+
+def names(text: str) -> list[str]:
+    """Return the identifiers in a text: code in backticks, paths, flags, versions, words that look like code."""
+    spans = _CODE_SPAN.findall(text)
+    rest = _CODE_SPAN.sub(" ", text)
+    return [*spans, *(word for token in _TOKEN.findall(rest) if is_name(word := token.strip(".:…—–-*")))]
+
+
+def weight(text: str) -> int:
+    """Return how telling a statement is: its names, figures and causes count, empty words do not."""
+    words = len(telling_words(text))
+    points = (
+        min(len(set(names(text))), _MOST_NAMES) + min(_figures(text), _MOST_FIGURES) + min(_proper(text), _MOST_PROPER)
+    )
+    points += (
+        2 * bool(cues.CAUSE.search(text) or cues.EFFECT.search(text))
+        + bool(cues.CONSTRAINT.search(text))
+        + bool(cues.OUTCOME.search(text))
+    )
+    points += words >= _MANY_WORDS
+    return points - 2 * (words < _FEW_WORDS) - bool(cues.TENTATIVE.search(text))
+
+
+def _figures(text: str) -> int:
+    found = (figure[0].strip() for figure in _FIGURE.finditer(_CODE_SPAN.sub(" ", text)))
+    return sum(len(figure) > 1 for figure in found)
+
+
+def _proper(text: str) -> int:
+    """Return how many names of people, products and places a text has; German writes all nouns with capitals."""
+    return 0 if language_of(text) == "de" else len(set(_PROPER.findall(text)))
+
+
+def leans(text: str) -> bool:
+    """Whether a statement cannot be understood without what was said before it."""
+    points = len(text) < _LONGEST_POINTING and cues.POINTING.search(text)
+    return bool(points or cues.CONTINUATION.search(text) or cues.GENERAL_SUBJECT.search(text))
+
+
+def content(text: str) -> int:
+    """Return how many words, names and figures of a text say something."""
+    return len(telling_words(text)) + len(names(text)) + _figures(text) + _proper(text)
+
+
+def stands_alone(text: str) -> bool:
+    """Whether a statement names its subject: it does not point back, and it has names or words enough."""
+    return not leans(text) and content(text) >= _STANDING
