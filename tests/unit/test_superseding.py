@@ -235,7 +235,7 @@ NEAR_MISSES = {
         ("我们用Redis存会话。", "我们把订单改到Postgres。"),
     ],
     "a number that is a name, or each has its own": [
-        ("Test 3 is slow.", "Test 4 is slow."),
+        ("Test 3 is slow in CI.", "Test 4 is slow in CI."),
         ("Step 3 takes 5 minutes.", "Step 4 takes 5 minutes."),
         ("We are at step 3 of the plan.", "We are at step 4 of the plan."),
         ("The API runs on port 8080.", "The admin page runs on port 9090."),

@@ -207,7 +207,7 @@ def read_assertion(name: str, content: str) -> Assertion:
 def _read(content: str) -> Assertion:
     speaker = _SPEAKER.match(content)
     plain = without_label(content) if not speaker else content[speaker.end() :]
-    statement = without_notes(plain.split(labels.IN_ANSWER, 1)[0])[:_MOST_CHARACTERS].strip()
+    statement = without_notes(plain.split(labels.IN_ANSWER, 1)[0].split(labels.ABOUT, 1)[0])[:_MOST_CHARACTERS].strip()
     grammar = _grammar(_language_of(statement))
     read = _Reader(grammar, statement)
     return Assertion(

@@ -5,7 +5,7 @@ The words are in `server/core/words`; this module adds what is the same in every
 
 import re
 
-from esker.server.core.words.lists import cue, whole, words
+from esker.server.core.words.lists import cue, words
 
 
 def _observer(name: str, *in_any_language: str) -> re.Pattern[str]:
@@ -32,7 +32,7 @@ POINTING = _observer("pointing")
 # A subject that means something only after what was said before: "the reason", "the fix".
 GENERAL_SUBJECT = _observer("general_subject")
 # Begins with a thing of the speaker's or of the project's: "my editor", "the port".
-OWNED = re.compile(rf"^{whole(words('assertions.owners'))}", re.IGNORECASE)
+OWNED = _observer("owned")
 # The speaker as the subject, as a person writes and a program does not.
 SELF = _observer("self")
 # Introduces the words of somebody else or of a program: "the log says:", "I got this:".

@@ -46,12 +46,13 @@ class ExtractiveObserver:
 
 def observe(shown: TranscriptSlice) -> Observed:
     """Return the facts of a slice; the same slice gives the same facts."""
-    known = tools.calls(shown.messages)
+    calls = tools.calls(shown.messages)
     named = speakers(shown.messages)
     turns = list(_turns(shown.messages, named))
-    facts = _facts(turns, known, shown.session.cwd or "")
-    asked = [turn.request for turn in turns if turn.request]
     known_before = sorted((*shown.related, *shown.known, *shown.previous), key=lambda row: (row.said_at, row.id))
+    contents = [row.content for row in known_before if row.trust == "user"]
+    facts = _facts(turns, calls, contents, shown.session.cwd or "")
+    asked = [turn.request for turn in turns if turn.request]
     open_ends = [fact.content for fact in facts if fact.category == "next_step"]
     unseen = with_closed_ends(_unseen(facts, shown.previous), shown.previous)
     dated = [_with_time(fact, shown.session.timezone) for fact in unseen]
@@ -93,12 +94,18 @@ def _turns(messages: Sequence[Message], named: Mapping[int, str]) -> Iterator[_U
     yield turn
 
 
-def _facts(turns: Sequence[_UserTurn], known: dict[str, tools.ToolCall], cwd: str) -> list[Fact]:
-    """Return the facts of all turns. Where a user takes back the last rulings, the next one replaces them."""
+def _facts(
+    turns: Sequence[_UserTurn], calls: dict[str, tools.ToolCall], contents: Sequence[str], cwd: str
+) -> list[Fact]:
+    """Return the facts of all turns; `contents` are those of the user's earlier rows.
+
+    Where a user takes back the last rulings, the next one replaces them.
+    """
     facts: list[Fact] = []
     ruled: list[Fact] = []
     for turn in turns:
-        told = list(_turn_facts(turn, known, cwd))
+        before = [*contents, *(fact.content for fact in facts if fact.trust == "user")]
+        told = list(_turn_facts(turn, calls, before, cwd))
         rulings = [fact for fact in told if fact.trust == "user" and fact.category in ("decision", "preference")]
         if rulings and ruled and turn.opening and turn.opening.takes_back:
             facts = [fact for fact in facts if fact is ruled[-1] or fact not in ruled]
@@ -108,13 +115,13 @@ def _facts(turns: Sequence[_UserTurn], known: dict[str, tools.ToolCall], cwd: st
     return facts
 
 
-def _turn_facts(turn: _UserTurn, known: dict[str, tools.ToolCall], cwd: str) -> Iterator[Fact]:
+def _turn_facts(turn: _UserTurn, calls: dict[str, tools.ToolCall], before: Sequence[str], cwd: str) -> Iterator[Fact]:
     if turn.opening:
-        yield from _user_facts(turn.opening)
+        yield from _user_facts(turn.opening, before)
     asked_by = turn.opening.message.seq if turn.opening else None
     reported = reported_facts(turn.work, turn.request, asked_by)
     changed = _changed_files(turn, cwd)
-    failed = list(_failures(turn, known))
+    failed = list(_failures(turn, calls))
     yield from failed
     yield from _with_files([fact for fact in reported if not _is_explained(fact, failed)], changed)
     if not reported:
@@ -128,9 +135,9 @@ def _is_purpose(request: str) -> bool:
     return stands_alone(request) and not cues.asks(request)
 
 
-def _user_facts(speech: Speech) -> list[Fact]:
+def _user_facts(speech: Speech, before: Sequence[str]) -> list[Fact]:
     """Return the facts in a user's words; the first fact mentions an image if the message contains one."""
-    facts = speech_facts(speech)
+    facts = speech_facts(speech, before)
     if any(block.get("type") == "image" for block in speech.message.content):
         first, *rest = facts or [_shown(speech)]
         return [replace(first, content=first.content.replace(": ", f"{labels.WITH_IMAGE}: ", 1)), *rest]
@@ -143,11 +150,11 @@ def _shown(speech: Speech) -> Fact:
     return Fact(content, "low", "fact", "user", (message.seq,), message.sent_at)
 
 
-def _failures(turn: _UserTurn, known: dict[str, tools.ToolCall]) -> Iterator[Fact]:
+def _failures(turn: _UserTurn, calls: dict[str, tools.ToolCall]) -> Iterator[Fact]:
     """Yield the failures of a turn that the assistant explains, each once, with the explanation."""
     seen: set[str] = set()
     for place, message in enumerate(turn.work):
-        for failure in tools.failures(message, known):
+        for failure in tools.failures(message, calls):
             explained = _explanation(failure, turn.work[place + 1 :]) if failure.line not in seen else None
             seen.add(failure.line)
             if explained:

@@ -16,6 +16,7 @@ from esker.server.providers.extractive.authorship import authorship
 from esker.server.providers.extractive.sentences import clip, is_prose, is_word
 from esker.server.providers.extractive.speakers import without_speaker
 from esker.server.providers.extractive.statements import Statement, statements
+from esker.server.providers.extractive.superseding import changes_value
 from esker.server.providers.extractive.telling import content, leans, names, stands_alone, weight
 
 # Maximum sentences that are read: a longer message is mostly pasted text, and the user's own words are at its ends.
@@ -182,18 +183,25 @@ def _is_half_of_correction(before: str, utterance: str) -> bool:
     return unfinished and not cues.asks(utterance) and len(utterance) < _LONGEST_ANSWER
 
 
-def speech_facts(speech: Speech) -> list[Fact]:
-    """Return the facts in a person's words."""
-    return [*speech.answer.facts, *_stated(speech)]
+def speech_facts(speech: Speech, known: Sequence[str]) -> list[Fact]:
+    """Return the facts in a person's words; `known` are the contents of earlier rows, whose values an order can set."""
+    return [*speech.answer.facts, *_stated(speech, known)]
 
 
-def _stated(speech: Speech) -> Iterator[Fact]:
+def _stated(speech: Speech, known: Sequence[str]) -> Iterator[Fact]:
     earlier = ""
     for place, utterance in enumerate(speech.rest):
-        rule = _rule(utterance)
+        rule = _rule(utterance) or (_ORDER if _sets_value(utterance, known) else None)
         if rule and (fact := _fact(speech, utterance, rule, earlier, is_first=place == 0)):
             yield fact
         earlier = utterance
+
+
+def _sets_value(utterance: str, known: Sequence[str]) -> bool:
+    """Whether an order gives something that earlier rows know another value."""
+    if cues.asks(utterance) or not (cues.REQUEST.search(utterance) or cues.MOMENTARY.search(utterance)):
+        return False
+    return changes_value(utterance, known)
 
 
 def request(speech: Speech) -> str | None:

@@ -31,7 +31,7 @@ def names(text: str) -> list[str]:
 
 def weight(text: str) -> int:
     """Return how telling a statement is: its names, figures and causes count, empty words do not."""
-    words = len(telling_words(text))
+    words = _words(text)
     points = (
         min(len(set(names(text))), _MOST_NAMES) + min(_figures(text), _MOST_FIGURES) + min(_proper(text), _MOST_PROPER)
     )
@@ -62,7 +62,12 @@ def leans(text: str) -> bool:
 
 def content(text: str) -> int:
     """Return how many words, names and figures of a text say something."""
-    return len(telling_words(text)) + len(names(text)) + _figures(text) + _proper(text)
+    return _words(text) + len(names(text)) + _figures(text) + _proper(text)
+
+
+def _words(text: str) -> int:
+    """Return how many content words a text has; of Chinese, Japanese and Korean, two characters count as one."""
+    return sum((len(word.terms) + 1) // 2 for word in telling_words(text))
 
 
 def stands_alone(text: str) -> bool:
