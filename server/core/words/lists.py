@@ -10,7 +10,7 @@ from typing import cast
 
 from esker.server.core.words.scripts import CJK
 
-LANGUAGES = ("en", "de", "fr", "es", "it", "pt", "nl", "sv", "ru", "pl", "zh", "ja", "ko")
+LANGUAGES = ("en", "de", "fr", "es", "it", "pt", "nl", "sv", "ru", "pl", "zh", "ja", "ko", "ar")
 """ISO 639-1 codes, each with a file. When several languages fit a text equally well, the first of them is used."""
 
 Entries = Mapping[str, tuple[str, ...]]
