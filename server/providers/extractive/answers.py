@@ -10,9 +10,9 @@ from esker.server.core.text import labels
 from esker.server.core.text.terms import telling_words
 from esker.server.providers.extractive import cues
 from esker.server.providers.extractive.closing import proposals
-from esker.server.providers.extractive.sentences import clip, is_prose
+from esker.server.providers.extractive.sentences import clip, is_prose, split_sentences, width, word_count
 from esker.server.providers.extractive.statements import statements
-from esker.server.providers.extractive.telling import leans, names, stands_alone, weight
+from esker.server.providers.extractive.telling import content_words, leans, names, stands_alone, weight
 
 # An agreement of more characters contains a statement of its own.
 LONGEST_AGREEMENT = 24
@@ -50,9 +50,9 @@ def read_answer(message: Message, before: Message | None, said: Sequence[str]) -
         agreed = [each for each in proposals(before)[:_MOST_PROPOSALS] if stands_alone(each)]
         agreed = agreed or ([proposal] if weight(proposal) >= _TELLING else [])
         facts = [_agreement(message, before, said[0], each) for each in agreed]
-        return Answer(tuple(facts), int(len(said[0]) <= _SELF_CONTAINED or only_agrees(said[0])))
+        return Answer(tuple(facts), int(width(said[0]) <= _SELF_CONTAINED or only_agrees(said[0])))
     if question and _is_answer(said[0], question, choice=choice):
-        rest = f" {said[1]}" if len(said) > 1 and len(said[0]) < _SELF_CONTAINED and not cues.asks(said[1]) else ""
+        rest = f" {said[1]}" if len(said) > 1 and width(said[0]) < _SELF_CONTAINED and not cues.asks(said[1]) else ""
         fact = _answered(message, before, question, said[0] + rest, choice=choice)
         return Answer((fact,) if _tells(said[0] + rest) else (), 2 if rest else 1)
     return Answer()
@@ -65,7 +65,7 @@ def _offered(before: Message) -> list[str]:
 
 def only_agrees(utterance: str) -> bool:
     """Whether an utterance agrees and says nothing else."""
-    return len(utterance) <= LONGEST_AGREEMENT and bool(cues.AGREEMENT.search(utterance))
+    return width(utterance) <= LONGEST_AGREEMENT and bool(cues.AGREEMENT.search(utterance))
 
 
 def last_offered(before: Message) -> str | None:
@@ -97,17 +97,17 @@ def _answered(message: Message, before: Message, question: str, reply: str, *, c
 
 
 def _tells(reply: str) -> bool:
-    bare = cues.NO.sub("", reply).lstrip(" ,.!—–-")
+    bare = cues.NO.sub("", reply).lstrip(" ,.!—–-，、。！،")
     if cues.NO_ANSWER.search(reply):
         return False
-    return bool(names(bare)) or (len(telling_words(bare)) >= 2 and not leans(bare)) or not bare
+    return bool(names(bare)) or (content_words(bare) >= 2 and not leans(bare)) or not bare
 
 
 def _qualifies(utterance: str) -> bool:
     """Whether an utterance behind an agreement only limits it ("Yes. Not a hotel, a cabin.")."""
     asserts = cues.CORRECTION.search(utterance) or cues.PREFERENCE.search(utterance) or cues.DECISION.search(utterance)
     works = cues.asks(utterance) or cues.REQUEST.search(utterance) or cues.MOMENTARY.search(utterance)
-    return not (asserts or works) and len(telling_words(utterance)) >= _SAYS_SOMETHING
+    return not (asserts or works) and content_words(utterance) >= _SAYS_SOMETHING
 
 
 def _last_proposal(offered: Sequence[str]) -> str | None:
@@ -120,7 +120,7 @@ def _last_question(offered: Sequence[str]) -> str | None:
 
 
 def _with_what_it_leans_on(offered: Sequence[str], place: int) -> str:
-    leans = len(offered[place]) < _SELF_CONTAINED and place > 0
+    leans = width(offered[place]) < _SELF_CONTAINED and place > 0
     return f"{offered[place - 1]} {offered[place]}" if leans else offered[place]
 
 
@@ -131,7 +131,7 @@ def _agrees(first: str) -> bool:
 
 def _is_answer(first: str, question: str, *, choice: bool) -> bool:
     """Whether the first sentence answers a question and is not a request or rule of its own."""
-    last = question.rpartition(". ")[2]
+    last = split_sentences(question)[-1]
     if not first or len(first) > _LONGEST_ANSWER or cues.asks(first) or cues.OPEN.search(last):
         return False
     if cues.YES_OR_NO.search(last) and not choice:
@@ -145,4 +145,4 @@ def _is_answer(first: str, question: str, *, choice: bool) -> bool:
 def _chooses(reply: str, question: str) -> bool:
     """Whether a reply takes one of the things that a question offers: it is short, points at it or names it."""
     shared = {word.terms for word in telling_words(reply)} & {word.terms for word in telling_words(question)}
-    return len(reply.split()) <= _SHORT_CHOICE or bool(cues.POINTING.search(reply) or shared)
+    return word_count(reply) <= _SHORT_CHOICE or bool(cues.POINTING.search(reply) or shared)

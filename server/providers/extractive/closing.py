@@ -17,7 +17,7 @@ from esker.server.core.records import Category, Memory
 from esker.server.core.text import labels
 from esker.server.core.text.terms import terms
 from esker.server.providers.extractive import cues
-from esker.server.providers.extractive.sentences import clip
+from esker.server.providers.extractive.sentences import clip, word_count
 from esker.server.providers.extractive.statements import Statement, statements
 from esker.server.providers.extractive.telling import leans, names, stands_alone, weight
 
@@ -118,7 +118,7 @@ def _is_discovery(report: _Report, least: int) -> bool:
 
 def _limits(message: Message) -> tuple[int, int]:
     """Return the maximum rows of a closing message and their minimum weight."""
-    return min(_MOST, _FEWEST + len(spoken(message.content).split()) // _WORDS_PER_ROW), _TELLING
+    return min(_MOST, _FEWEST + word_count(spoken(message.content)) // _WORDS_PER_ROW), _TELLING
 
 
 def _best(reports: Sequence[_Report], most: int, least: int) -> list[_Report]:
@@ -144,7 +144,7 @@ def _reports(message: Message) -> list[_Report]:
 def _report(said: Statement) -> _Report | None:
     """Return what a statement reports, or None if it only announces, offers or instructs."""
     text = cues.OPENING.sub("", said.text).strip()
-    if (len(text.split()) < _SHORTEST and not said.is_item) or _is_question(text) or cues.OFFER.search(text):
+    if (word_count(text) < _SHORTEST and not said.is_item) or _is_question(text) or cues.OFFER.search(text):
         return None
     kind = _kind(said, text)
     says_nothing = cues.PASSING.search(text) or _instructs(text) or _introduces_steps(said)
@@ -171,7 +171,7 @@ def _instructs(text: str) -> bool:
 
 def _is_question(text: str) -> bool:
     """Whether a text is a question; agents write the mark, and "When a run fails, …" is none."""
-    return text.rstrip(' :*"”)').endswith(("?", "？"))
+    return text.rstrip(' :：*"”)」』）').endswith(("?", "？", "؟"))
 
 
 def _introduces_steps(said: Statement) -> bool:
@@ -201,7 +201,7 @@ def _kind(said: Statement, text: str) -> Kind:
 
 def _is_proposed(said: Statement, text: str) -> bool:
     """Whether a statement proposes: by a heading that it is under, its introduction, its lead or its own words."""
-    lead = text.partition(":")[0]
+    lead = re.split("[:：]", text, maxsplit=1)[0]
     above = (*said.headings, said.topic, said.columns, lead if lead != text else "")
     asked = any("?" in each or "？" in each for each in above)
     proposes = any(cues.HEADING_PROPOSED.search(each) and not cues.HEADING_DONE.search(each) for each in above)

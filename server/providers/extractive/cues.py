@@ -13,7 +13,7 @@ def _observer(name: str, *in_any_language: str) -> re.Pattern[str]:
     return cue(*in_any_language, *words(f"observer.{name}"))
 
 
-QUESTION = _observer("question", r"[?？]\s*[\"')]?$")
+QUESTION = _observer("question", r"[?？؟]\s*[\"')]?$")
 CORRECTION = _observer("correction")
 PREFERENCE = _observer("preference")
 DECISION = _observer("decision")

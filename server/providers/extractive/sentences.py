@@ -3,7 +3,7 @@
 import re
 
 from esker.server.core.words.lists import any_of, whole, words
-from esker.server.core.words.scripts import CJK
+from esker.server.core.words.scripts import CJK, UNSPACED
 
 MAX_SENTENCE = 400
 """Maximum characters of a sentence; longer ones are truncated at a word."""
@@ -12,7 +12,7 @@ MAX_SENTENCE = 400
 _END_CHARACTERS = 20_000
 _FENCE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 _BULLET = re.compile(r"^(?:[-*•>]|\d{1,2}[.)]|#{1,6})\s+(?:\[[ xX]\]\s*)?")
-_END = re.compile(r"(?<=[.!?…])[\"')\]]?\s+(?=[^\s])|(?<=[。！？])")
+_END = re.compile(r"(?<=[.!?…؟])[\"')\]]?\s+(?=[^\s])|(?<=[。！？])(?![」』”’）)])")
 # Bounded: each opening mark without an end would scan the rest of the line.
 _EMPHASIS = re.compile(r"(\*\*)(?=\S)(.{1,200}?)(?<=\S)\1")
 # A full stop after an abbreviation, an initial or a number does not end a sentence.
@@ -22,6 +22,7 @@ _DAY = re.compile(r"\b\d{1,2}\.$")
 _MONTH = re.compile(whole(words("dates.months") + words("dates.short_months")))
 _LETTER = re.compile(r"[^\W\d_]")
 _CJK = re.compile(f"[{CJK}]")
+_UNSPACED = re.compile(f"[{UNSPACED}]")
 _CODE = re.compile(
     r"[{};=<>|\\$]|\(\)|::|->|^\s*(?:at |import |from \S+ import|def |class |const |let |var |function )"
 )
@@ -76,6 +77,20 @@ def is_prose(sentence: str) -> bool:
 def is_word(sentence: str) -> bool:
     """Whether a sentence is a single word of letters, as in "ok" or the name of a choice."""
     return sentence.rstrip(".!…。！").isalpha()
+
+
+def word_count(text: str) -> int:
+    """Return the number of words in a text; two characters of Chinese or Japanese are taken for a word."""
+    unspaced = len(_UNSPACED.findall(text))
+    return len(_UNSPACED.sub(" ", text).split()) + (unspaced + 1) // 2
+
+
+def width(text: str) -> int:
+    """Return how many letters a text needs in a script with spaces.
+
+    A syllable of Hangul is taken for two letters, a character of Chinese or Japanese for three.
+    """
+    return len(text) + len(_CJK.findall(text)) + len(_UNSPACED.findall(text))
 
 
 def clip(sentence: str, limit: int = MAX_SENTENCE) -> str:

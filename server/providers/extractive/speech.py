@@ -13,7 +13,7 @@ from esker.server.core.text import labels
 from esker.server.providers.extractive import cues
 from esker.server.providers.extractive.answers import Answer, last_offered, only_agrees, read_answer
 from esker.server.providers.extractive.authorship import authorship
-from esker.server.providers.extractive.sentences import clip, is_prose, is_word
+from esker.server.providers.extractive.sentences import clip, is_prose, is_word, width
 from esker.server.providers.extractive.speakers import without_speaker
 from esker.server.providers.extractive.statements import Statement, statements
 from esker.server.providers.extractive.superseding import changes_value
@@ -26,7 +26,7 @@ _LONGEST_CONTEXT = 160
 _SELF_CONTAINED = 45
 # Minimum lines that together are one ruling ("added #3f7a3f", "tools -> core/tools"), and the maximum of one of them.
 _FEWEST_VALUES, _LONGEST_VALUE, _LONGEST_MAPPING = 3, 70, 200
-_VALUE_LINE = re.compile(r"^\s*(?:[-*•]\s+)?\S.{0,198}[^.!。！:\s]$")
+_VALUE_LINE = re.compile(r"^\s*(?:[-*•]\s+)?\S.{0,198}[^.!?。！？:：\s]$")
 _MAPS = re.compile(r"->|→|=>|=")
 # A file that a client attaches to the message.
 _MENTION = re.compile(r"(?<!\S)@[\w./~-]+")
@@ -179,7 +179,7 @@ def _is_half_of_correction(before: str, utterance: str) -> bool:
     """Whether an utterance belongs to the correction before it: the correction is short, or this refers to it."""
     if not cues.CORRECTION.search(before) or cues.asks(before):
         return False
-    unfinished = len(before) < _SELF_CONTAINED or bool(cues.POINTING.search(utterance))
+    unfinished = width(before) < _SELF_CONTAINED or bool(cues.POINTING.search(utterance))
     return unfinished and not cues.asks(utterance) and len(utterance) < _LONGEST_ANSWER
 
 

@@ -17,15 +17,15 @@ _LONGEST_TOPIC = 70
 _FENCE = re.compile(r"^\s{0,8}(?:```|~~~)")
 _HEADING = re.compile(r"^\s{0,3}(#{1,6})\s+(.+?)\s*#*$")
 _RULE = re.compile(r"^\s*(?:[-*_=─━]\s*){3,}$")
-_ITEM = re.compile(r"^(\s*)(?:[-*+•–▸▪◦]|\d{1,2}[.)]|[✅❌✓✗✔☑→])\s+(?:\[([ xX])\]\s*)?")
+_ITEM = re.compile(r"^(\s*)(?:(?:[-*+•–▸▪◦]|\d{1,2}[.)]|[✅❌✓✗✔☑→])\s+|[・●]\s*|\d{1,2}[、．）]\s*)(?:\[([ xX])\]\s*)?")
 _TABLE_ROW = re.compile(r"^\s*\|(.+)\|\s*$")
 _TABLE_RULE = re.compile(r"^[\s|:-]+$")
 _QUOTE = re.compile(r"^\s*>\s?")
 # Bounded: each opening mark without an end would scan the rest of the line.
 _EMPHASIS = re.compile(r"(\*\*)(?=\S)(.{1,200}?)(?<=\S)\1")
 _LINK = re.compile(r"\[([^\]\n]{1,200})\]\(([^)\s]{1,300})\)")
-_BOLD_LINE = re.compile(r"^\s*(\*\*)(?=\S)([^*]{1,120}?)(?<=\S)\1\s*:?\s*$")
-_BOLD_LEAD = re.compile(r"^(\*\*)(?=\S)(.{1,80}?)(?<=\S)\1\s*(?:[:—–-]+\s*)?")
+_BOLD_LINE = re.compile(r"^\s*(\*\*)(?=\S)([^*]{1,120}?)(?<=\S)\1\s*[:：]?\s*$")
+_BOLD_LEAD = re.compile(r"^(\*\*)(?=\S)(.{1,80}?)(?<=\S)\1\s*(?:[:：—–-]+\s*)?")
 _ORNAMENT = re.compile(r"[\U0001F300-\U0001FAFF\u2600-\u27BF\uFE0F]\s*")
 _NUMBER = re.compile(r"^\d{1,2}[.)]\s+")
 
@@ -80,9 +80,9 @@ class _Reader:
         elif _RULE.match(line):
             self.introduction = ""
         elif heading := _HEADING.match(line):
-            self._begin_section(len(heading[1]), _plain(heading[2]).rstrip(":"))
+            self._begin_section(len(heading[1]), _plain(heading[2]).rstrip(":："))
         elif bold := _BOLD_LINE.match(line):
-            self.introduction = _plain(bold[2]).rstrip(":")
+            self.introduction = _plain(bold[2]).rstrip(":：")
             self.parents.clear()
         elif item := _ITEM.match(line):
             yield from self._item(len(item[1].expandtabs(4)), line[item.end() :])
@@ -158,7 +158,7 @@ def _led(text: str) -> str:
     if not lead:
         return _plain(text)
     rest = text[lead.end() :].strip()
-    name = _plain(lead[2]).rstrip(":. ")
+    name = _plain(lead[2]).rstrip(":：. ")
     return f"{name}: {_plain(rest)}" if rest else name
 
 

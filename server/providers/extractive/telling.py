@@ -3,9 +3,12 @@
 import re
 
 from esker.server.core.facts.identifiers import is_name
+from esker.server.core.text.folding import NOT_GLUED
 from esker.server.core.text.languages import language_of
 from esker.server.core.text.terms import telling_words
+from esker.server.core.words.scripts import CJK, UNSPACED
 from esker.server.providers.extractive import cues
+from esker.server.providers.extractive.sentences import word_count
 
 # Maximum points that each kind of detail adds; a row of numbers tells no more than three of them.
 _MOST_NAMES, _MOST_FIGURES, _MOST_PROPER = 3, 2, 2
@@ -15,11 +18,15 @@ _FEW_WORDS, _MANY_WORDS = 3, 8
 _STANDING = 2
 # A statement of more characters usually names what it refers to.
 _LONGEST_POINTING = 60
+_UNSPACED = re.compile(f"[{UNSPACED}]")
 _CODE_SPAN = re.compile(r"`([^`\n]{1,120})`")
-_TOKEN = re.compile(r"[^\s,;!?()\[\]{}\"“”'’`]+")
+_TOKEN = re.compile(rf"[^\s,;!?()\[\]{{}}\"“”'’`、。，；：！？（）【】「」『』《》؟،؛{CJK}]+")
 # A number with a unit, a version, a share, a colour, a port; a bare digit counts something and says little.
-_FIGURE = re.compile(r"#[0-9a-fA-F]{3,8}\b|(?<![\w.])[$€£]?\d[\d.,:]*\s?(?:%|[a-zA-Z]{1,5}\b)?")
-_PROPER = re.compile(r"(?<=[^\W_.!?:—–-]\s)[A-ZÀ-ÖØ-Þ][\w-]*[a-zß-ÿ]\w*")
+_FIGURE = re.compile(
+    r"#[0-9a-fA-F]{3,8}\b|(?<![A-Za-z0-9_.])[$€£¥]?\d[\d.,:]*\s?(?:[%％]|[a-zA-Z]{1,5}"
+    rf"{NOT_GLUED})?"
+)
+_PROPER = re.compile(rf"(?<=[^\W_.!?:—–-]\s)[A-ZÀ-ÖØ-Þ][\w-]*[a-zß-ÿ]\w*|(?<=[{CJK}])[A-Z][A-Za-z0-9]+")
 
 
 def names(text: str) -> list[str]:
@@ -31,7 +38,7 @@ def names(text: str) -> list[str]:
 
 def weight(text: str) -> int:
     """Return how telling a statement is: its names, figures and causes count, empty words do not."""
-    words = _words(text)
+    words = content_words(text)
     points = (
         min(len(set(names(text))), _MOST_NAMES) + min(_figures(text), _MOST_FIGURES) + min(_proper(text), _MOST_PROPER)
     )
@@ -42,6 +49,12 @@ def weight(text: str) -> int:
     )
     points += words >= _MANY_WORDS
     return points - 2 * (words < _FEW_WORDS) - bool(cues.TENTATIVE.search(text))
+
+
+def content_words(text: str) -> int:
+    """Return the number of words without stop words and repeats; two characters of Chinese or Japanese are a word."""
+    spaced = sum(not _UNSPACED.search(word.spelled) for word in telling_words(text))
+    return spaced + word_count("".join(_UNSPACED.findall(text)))
 
 
 def _figures(text: str) -> int:
