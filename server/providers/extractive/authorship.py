@@ -20,6 +20,8 @@ _FENCE = re.compile(r"^\s{0,8}(?:```|~~~)")
 _QUOTE = re.compile(r"^\s*>\s?(.*)")
 _PARAGRAPH = re.compile(r"\n[ \t]*\n")
 _ITEM = re.compile(r"^\s*(?:[-*•]|\d{1,2}[.)])\s+")
+# Marks that end a line which a person writes.
+_ENDS = (":", ".", "?", "：", "。", "？", "؟")
 _MARKS = re.compile(r"[*`_]")
 _SPACE = re.compile(r"\s+")
 # Prompts of shells, and the commands behind them.
@@ -153,7 +155,7 @@ def _with_diff(lines: Sequence[str], output: Sequence[bool]) -> list[bool]:
 def _behind_prompts(lines: Sequence[str], output: Sequence[bool]) -> list[bool]:
     """Return which lines are output; those behind the prompt of a shell are, to the end of the paragraph."""
     first = next((place for place, line in enumerate(lines) if _PROMPT.match(line)), len(lines))
-    own = any(cues.SELF.search(line) or line.rstrip().endswith((":", ".", "?", "：", "。", "？", "؟")) for line in lines[:first])
+    own = any(cues.SELF.search(line) or line.rstrip().endswith(_ENDS) for line in lines[:first])
     begins = 0 if first < len(lines) and not own else first
     return [found or place >= begins for place, found in enumerate(output)]
 

@@ -6,7 +6,9 @@ from collections.abc import Mapping, Sequence
 from esker.server.core.conversation.blocks import spoken
 from esker.server.core.conversation.records import Message
 
-_NAMED = re.compile(r"^\s*\[?([^\W\d_a-zß-ÿ][^\s:\]]{1,30}(?: [^\W\d_a-zß-ÿ][^\s:\]]{1,30}){0,2})\]?\s?(?::\s+|：\s*)(?=\S)")
+_NAMED = re.compile(
+    r"^\s*\[?([^\W\d_a-zß-ÿ][^\s:\]：]{1,30}(?: [^\W\d_a-zß-ÿ][^\s:\]：]{1,30}){0,2})\]?\s?(?::\s+|：\s*)(?=\S)"
+)
 # Share of the spoken messages that must begin with a name: "Note:" and "Error:" begin a few.
 _MOST = 0.8
 _FEWEST = 2

@@ -17,7 +17,9 @@ _LONGEST_TOPIC = 70
 _FENCE = re.compile(r"^\s{0,8}(?:```|~~~)")
 _HEADING = re.compile(r"^\s{0,3}(#{1,6})\s+(.+?)\s*#*$")
 _RULE = re.compile(r"^\s*(?:[-*_=─━]\s*){3,}$")
-_ITEM = re.compile(r"^(\s*)(?:(?:[-*+•–▸▪◦]|\d{1,2}[.)]|[✅❌✓✗✔☑→])\s+|[・●]\s*|\d{1,2}[、．）]\s*)(?:\[([ xX])\]\s*)?")
+_ITEM = re.compile(
+    r"^(\s*)(?:(?:[-*+•–▸▪◦]|\d{1,2}[.)]|[✅❌✓✗✔☑→])\s+|[・●]\s*|\d{1,2}[、．）]\s*)(?:\[([ xX])\]\s*)?"
+)
 _TABLE_ROW = re.compile(r"^\s*\|(.+)\|\s*$")
 _TABLE_RULE = re.compile(r"^[\s|:-]+$")
 _QUOTE = re.compile(r"^\s*>\s?")

@@ -4,7 +4,7 @@ import re
 
 from esker.server.core.facts.identifiers import is_name
 from esker.server.core.text.folding import NOT_GLUED
-from esker.server.core.text.languages import language_of
+from esker.server.core.text.languages import STEMMERS, language_of
 from esker.server.core.text.terms import telling_words
 from esker.server.core.words.scripts import CJK, UNSPACED
 from esker.server.providers.extractive import cues
@@ -64,7 +64,7 @@ def _figures(text: str) -> int:
 
 def _proper(text: str) -> int:
     """Return how many names of people, products and places a text has; German writes all nouns with capitals."""
-    return 0 if language_of(text) == "de" else len(set(_PROPER.findall(text)))
+    return 0 if language_of(text) == STEMMERS["de"] else len(set(_PROPER.findall(text)))
 
 
 def leans(text: str) -> bool:
@@ -75,12 +75,7 @@ def leans(text: str) -> bool:
 
 def content(text: str) -> int:
     """Return how many words, names and figures of a text say something."""
-    return _words(text) + len(names(text)) + _figures(text) + _proper(text)
-
-
-def _words(text: str) -> int:
-    """Return how many content words a text has; of Chinese, Japanese and Korean, two characters count as one."""
-    return sum((len(word.terms) + 1) // 2 for word in telling_words(text))
+    return content_words(text) + len(names(text)) + _figures(text) + _proper(text)
 
 
 def stands_alone(text: str) -> bool:
