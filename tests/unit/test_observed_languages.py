@@ -1,0 +1,68 @@
+"""The extractive observer in every language: the same kinds of sentences become the same kinds of facts."""
+
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from esker.server.core.facts.records import Fact
+from esker.server.core.text import labels
+from esker.server.core.words.lists import LANGUAGES
+from esker.server.providers.extractive.observer import observe
+from tests.support.records import conversation
+
+SENTENCES = tomllib.loads(Path(__file__).with_name("observed_languages.toml").read_text(encoding="utf-8"))
+# In every language, the assistant's message before a correction is this one.
+_BEFORE = "The retry limit is 3."
+
+
+def _facts(language: str, kind: str) -> list[Fact]:
+    text = SENTENCES[language][kind]
+    if kind in ("done", "report"):
+        return list(observe(conversation(("user", "auth.py"), ("assistant", text))).facts)
+    before = [("assistant", _BEFORE)] if kind == "correction" else []
+    return list(observe(conversation(*before, ("user", text))).facts)
+
+
+def test_every_language_of_the_word_files_has_sentences() -> None:
+    assert SENTENCES.keys() == set(LANGUAGES)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize(
+    ("kind", "label", "category", "priority"),
+    [
+        ("rule", labels.PREFERENCE, "preference", "high"),
+        ("ban", labels.PREFERENCE, "preference", "high"),
+        ("decision", labels.DECISION, "decision", "high"),
+        ("correction", labels.CORRECTION, "decision", "high"),
+        ("wish", labels.WANTS, "preference", "medium"),
+        ("done", labels.OUTCOME, "outcome", "medium"),
+    ],
+)
+def test_a_statement_becomes_a_fact_of_its_kind(
+    language: str, kind: str, label: str, category: str, priority: str
+) -> None:
+    [fact] = _facts(language, kind)
+    assert fact.content.startswith(label)
+    assert (fact.category, fact.priority) == (category, priority)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("kind", ["order", "question"])
+def test_orders_of_the_moment_and_questions_leave_no_fact(language: str, kind: str) -> None:
+    assert _facts(language, kind) == []
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("kind", ["third_party", "log"])
+def test_the_words_of_others_never_become_a_ruling_of_the_user(language: str, kind: str) -> None:
+    assert all(fact.priority == "low" and fact.category == "fact" for fact in _facts(language, kind))
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_report_says_what_was_done_and_what_is_left(language: str) -> None:
+    done, left = _facts(language, "report")
+    assert (done.category, left.category) == ("outcome", "next_step")
+    assert "auth.py" in done.content and "30" in done.content
+    assert left.content.startswith(labels.LEFT_OPEN) and "billing.py" in left.content
