@@ -222,7 +222,8 @@ def _rule(utterance: str) -> CueRule | None:
     if ";" in utterance and utterance.count(";") >= _FEWEST_VALUES - 1 and all(map(_has_value, utterance.split(";"))):
         return _VALUES
     asserted = _first(_ASSERTIONS, utterance) or _first(_ASSERTIONS, cues.INTERJECTION.sub("", utterance))
-    if asserted and not (cues.MOMENTARY.search(utterance) and weight(utterance) < _FIXES):
+    is_bare_order = cues.MOMENTARY.search(utterance) and weight(utterance) < _FIXES
+    if asserted and not (asserted.label == labels.DECISION and is_bare_order):
         return asserted
     if cues.MOMENTARY.search(utterance):
         return None
