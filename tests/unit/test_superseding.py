@@ -235,7 +235,7 @@ NEAR_MISSES = {
         ("我们用Redis存会话。", "我们把订单改到Postgres。"),
     ],
     "a number that is a name, or each has its own": [
-        ("Test 3 is slow in CI.", "Test 4 is slow in CI."),
+        ("Job 3 is slow in CI.", "Job 4 is slow in CI."),
         ("Step 3 takes 5 minutes.", "Step 4 takes 5 minutes."),
         ("We are at step 3 of the plan.", "We are at step 4 of the plan."),
         ("The API runs on port 8080.", "The admin page runs on port 9090."),
@@ -252,7 +252,7 @@ NEAR_MISSES = {
         ("Unsere Sitzungen bleiben 24 Stunden.", "Unsere Bestellungen bleiben 48 Stunden."),
         ("Nos sessions durent 24 heures.", "Nos commandes durent 48 heures."),
         ("Las sesiones duran 24 horas.", "Los pedidos duran 48 horas."),
-        ("测试3失败是常见的。", "测试4失败是常见的。"),
+        ("任务3失败是常见的。", "任务4失败是常见的。"),
         ("会话保留24小时。", "订单保留48小时。"),
     ],
     "nobody asserted it": [
