@@ -3,17 +3,18 @@
 It starts a server on a data directory of its own and talks to it over HTTP, as any client does.
 """
 
+import math
 import os
 import subprocess
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from contextlib import contextmanager
 from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.progress import Progress, TaskID
+from rich.progress import Progress
 
 from esker.server.agents.api import Api
 from esker.server.agents.claude_code import read_transcript
@@ -36,8 +37,10 @@ QUESTIONS = (
 """Found by meaning alone: no content word of a question occurs in the memory that answers it."""
 
 _NEXT_SESSION = "the-next-session"
-_EMBED_SECONDS = 180.0
-_POLL_SECONDS = 0.1
+_STALLED_SECONDS = 600.0
+"""Without progress for so long, the demo gives up; a busy machine takes minutes to load the model."""
+_POLL_SECONDS = 0.3
+"""Pause between looks at the progress; a lower value takes more of the processor from the worker."""
 
 
 @app.command()
@@ -118,30 +121,37 @@ def _ingest(api: Api, shown: Progress, sent: SendReport) -> list[str]:
 
 
 def _wait_for_vectors(api: Api, shown: Progress, description: str) -> None:
-    """Wait until every memory has a vector. Raises Unavailable when that takes too long."""
+    """Wait until recall finds every memory by meaning, if the server has an embedder.
+
+    Raises Unavailable when the worker does not run, or makes no progress.
+    """
     task = shown.add_task(description, total=None)
-    done = _until(lambda: _pending(api, shown, task), _EMBED_SECONDS)
-    shown.update(task, total=shown.tasks[task].total or 1, completed=shown.tasks[task].total or 1)
-    if not done:
-        raise Unavailable("The memories were not embedded in time.", hint="`esker doctor` shows why.")
-
-
-def _pending(api: Api, shown: Progress, task: TaskID) -> bool:
-    """Return whether every row has its vector; show how many do not."""
-    answer = api.post("/v1/recall", {"query": QUESTIONS[0], "limit": 1})
-    waiting = answer["pending"]
-    total = max(int(shown.tasks[task].total or 0), waiting)
-    shown.update(task, total=total or None, completed=total - waiting)
-    return answer["semantic"] != "degraded" and not waiting
-
-
-def _until(condition: Callable[[], bool], seconds: float) -> bool:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > deadline:
-            return False
+    most, fewest, progressed = 0, math.inf, time.monotonic()
+    while (found := api.get("/v1/status"))["embedder"] != "none":
+        pending: int = found["pending"]
+        if not (pending or _is_degraded(api)):
+            break
+        _require_worker(api)
+        if pending < fewest:
+            fewest, progressed = pending, time.monotonic()
+        if time.monotonic() > progressed + _STALLED_SECONDS:
+            raise Unavailable("The memories were not embedded in time.", hint="`esker doctor` shows why.")
+        most = max(most, pending)
+        shown.update(task, total=most or None, completed=most - pending)
         time.sleep(_POLL_SECONDS)
-    return True
+    shown.update(task, total=most or 1, completed=most or 1)
+
+
+def _is_degraded(api: Api) -> bool:
+    """Whether recall works by keyword only, as while the server loads the model for queries."""
+    return api.post("/v1/recall", {"query": QUESTIONS[0], "limit": 1})["semantic"] == "degraded"
+
+
+def _require_worker(api: Api) -> None:
+    """Raise Unavailable, with the last line that the worker printed, unless the embedding worker runs."""
+    worker = api.get("/readyz")["worker"]
+    if worker != "running":
+        raise Unavailable(f"The embedding worker does not run ({worker}).", hint="`esker doctor` shows why.")
 
 
 def _show(result: dict[str, Any]) -> None:

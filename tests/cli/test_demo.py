@@ -1,11 +1,16 @@
 """The demo: on an empty data directory, with the real model, and a second time."""
 
 import json
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
+from rich.progress import Progress
 
-from esker.server.cli.demo import QUESTIONS
+from esker.server.cli import demo
+from esker.server.cli.demo import QUESTIONS, _wait_for_vectors
+from esker.server.core.errors import Unavailable
 from esker.server.core.text.terms import terms
 from tests.support.processes import esker
 
@@ -40,18 +45,81 @@ def test_the_demo_uses_its_own_data_directory_and_a_second_run_changes_nothing(
         assert best["sources"][0]["memory_ids"]
     assert "There is no database" in esker("pool", "list", **home).stderr
 
-    second = esker("demo", "--data-dir", first["data_dir"], **BUNDLED)
+    second = esker("demo", "--data-dir", first["data_dir"], ESKER_EMBEDDER="none")
     assert second.returncode == 0, second.stderr
     shown = one_line(second.stdout)
     for part in (
         "0 messages stored, 60 already known. 0 memories written, 0 condensed into 0",
         first["pack"]["text"],
         *QUESTIONS,
-        *(answer["hits"][0]["content"] for answer in first["recalls"].values()),
+        "Embeddings: none.",
         "Observer: extractive",
         f"{first['tokens']['history']:,} tokens as raw history, the pack {first['tokens']['pack']:,}",
     ):
         assert one_line(part) in shown
+
+
+@dataclass
+class Scripted:
+    """A server with a worker in this state, and what it still has to embed at each look."""
+
+    worker: str
+    pending: list[int]
+    embedder: str = "all-MiniLM-L6-v2"
+    degraded: list[bool] = field(default_factory=lambda: [False])
+
+    def get(self, path: str) -> dict[str, Any]:
+        """Answer /readyz and /v1/status."""
+        if path == "/readyz":
+            return {"worker": self.worker}
+        return {"embedder": self.embedder, "pending": self.pending.pop(0)}
+
+    def post(self, path: str, body: object) -> dict[str, Any]:
+        """Answer /v1/recall."""
+        return {"semantic": "degraded" if self.degraded.pop(0) else "ok"}
+
+
+@pytest.fixture
+def hours(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every pause takes an hour, without a wait."""
+    passed = [0.0]
+    monkeypatch.setattr(demo.time, "monotonic", lambda: passed[0])
+    monkeypatch.setattr(demo.time, "sleep", lambda _: passed.append(passed.pop() + 3600))
+
+
+def waited_for(server: Scripted) -> None:
+    """Wait for the vectors of a server, as the demo does."""
+    _wait_for_vectors(server, Progress(disable=True), "Embedding")  # type: ignore[arg-type]
+
+
+@pytest.mark.usefixtures("hours")
+def test_the_demo_waits_as_long_as_the_worker_makes_progress() -> None:
+    server = Scripted("running", [3, 2, 1, 0], degraded=[False])
+    waited_for(server)
+    assert server.pending == []
+
+
+@pytest.mark.usefixtures("hours")
+def test_the_demo_waits_until_the_server_has_loaded_the_model_too() -> None:
+    server = Scripted("running", [1, 0, 0], degraded=[True, False])
+    waited_for(server)
+    assert server.degraded == []
+
+
+@pytest.mark.usefixtures("hours")
+def test_the_demo_gives_up_when_the_worker_makes_no_progress() -> None:
+    with pytest.raises(Unavailable, match="not embedded in time"):
+        waited_for(Scripted("running", [2, 2, 2]))
+
+
+@pytest.mark.parametrize("worker", ["none", "died once: no such model"])
+def test_the_demo_gives_up_at_once_when_the_worker_does_not_run(worker: str) -> None:
+    with pytest.raises(Unavailable, match=f"does not run \\({worker}\\)"):
+        waited_for(Scripted(worker, [2]))
+
+
+def test_the_demo_waits_for_nothing_without_an_embedder() -> None:
+    waited_for(Scripted("none", [2], embedder="none"))
 
 
 def one_line(text: str) -> str:
