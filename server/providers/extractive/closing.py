@@ -37,6 +37,8 @@ _LONGEST_ITEM, _LONGEST_ROW = 120, 320
 # Maximum characters of a sentence before and of a request that are put beside a statement.
 _LONGEST_BEFORE, _LONGEST_REQUEST = 160, 120
 _SHORTEST = 3
+# Minimum names of an instruction that also says how something works ("change `modelSize` in config.json").
+_EXPLAINING = 2
 # A message offers to go ahead in its last sentences.
 _LAST_WORDS = 2
 # Share of the terms of a row that another row must have to tell it as well, and to report an open end as done.
@@ -61,6 +63,7 @@ class _Report:
     weight: int
     is_item: bool
     has_heading: bool
+    is_discovery: bool
     in_plan: bool
 
     @property
@@ -112,7 +115,7 @@ def _is_discovery(report: _Report, least: int) -> bool:
 
     It explains something, has a heading, or answers the request (`least` is lower then).
     """
-    explains = cues.CAUSE.search(report.text) or cues.EFFECT.search(report.text)
+    explains = report.is_discovery or cues.CAUSE.search(report.text) or cues.EFFECT.search(report.text)
     return not cues.GUESS.search(report.text) and bool(explains or report.has_heading or least == _ANSWERING)
 
 
@@ -154,19 +157,23 @@ def _report(said: Statement) -> _Report | None:
     if not above and said.before and leans(text) and _goes_on(said.before):
         text = f"{cues.OPENING.sub('', said.before).strip()} {text}"
     points = weight(f"{above}: {text}" if above else text) - bool(cues.GUESS.search(text))
+    points -= 2 * any(map(cues.HEADING_FORMER.search, (text, said.topic, *said.headings[-1:])))
     points += (kind in ("done", "open")) + bool(cues.NEXT_STEP.search(text))
     if (leans(text) and not above and points < _LEANING) or (cues.GUESS.search(text) and points < _IMPORTANT):
         return None
     in_plan = kind == "proposed" and any(map(cues.HEADING_PROPOSED.search, said.headings))
-    return _Report(text, above, kind, points, said.is_item, bool(said.headings), in_plan)
+    return _Report(
+        text, above, kind, points, said.is_item, bool(said.headings), bool(cues.DISCOVERY.search(said.text)), in_plan
+    )
 
 
 def _instructs(text: str) -> bool:
     """Whether a text announces what the agent does now, or tells the reader what to do."""
     if not text:
         return False
-    announces = cues.ANNOUNCEMENT.search(text)
-    return bool((announces and not cues.CONDITION.search(text)) or cues.ADDRESS.search(text))
+    if cues.ANNOUNCEMENT.search(text):
+        return not cues.CONDITION.search(text)
+    return bool(cues.ADDRESS.search(text)) and len(set(names(text))) < _EXPLAINING
 
 
 def _is_question(text: str) -> bool:

@@ -74,6 +74,9 @@ OPENING = _observer("opening")
 HEADING_OPEN = _observer("heading_open")
 HEADING_PROPOSED = _observer("heading_proposed")
 HEADING_DONE = _observer("heading_done")
+HEADING_FORMER = _observer("heading_former")
+# Announces a discovery.
+DISCOVERY = _observer("discovery")
 HEADING_GENERAL = _observer("heading_general")
 # A rule for this one time.
 ONCE = _observer("once")
