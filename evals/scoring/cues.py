@@ -113,8 +113,11 @@ def tells_of_change(text: str, language: Language) -> bool:
 @lru_cache(maxsize=16_384)
 def is_old_value(words: str, text: str, language: Language) -> bool:
     """Whether a text names a value as the former one: `from 64 to 256`, `instead of 64`."""
-    value = rf"(?<![\w.,]){re.escape(normalised(words))}(?!\w|[.,][0-9])"
-    return bool(re.search(_OLD_VALUE[language].replace("<value>", value), normalised(text)))
+    value, said = normalised(words), normalised(text)
+    if value not in said:  # compiling a pattern for each value takes longer than this
+        return False
+    whole = rf"(?<![\w.,]){re.escape(value)}(?!\w|[.,][0-9])"
+    return bool(re.search(_OLD_VALUE[language].replace("<value>", whole), said))
 
 
 def withdraws(text: str, language: Language) -> bool:

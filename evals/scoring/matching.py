@@ -72,12 +72,20 @@ class Judge:
         self.meaning = meaning
 
     def read(self, gold: Gold, rows: Sequence[KeptRow]) -> None:
-        """Embed all texts that will be compared; a batch is faster than one at a time."""
-        texts = [row.text for row in rows]
-        said = [sentence for text in texts for sentence in sentences(text)]
+        """Embed in one batch, which is faster than one at a time, what will be compared with facts and with noise."""
+        compared = [text for atom in gold.lasting() for text in self._compared(atom, rows)]
         if gold.noise and self.language not in ("zh", "ja"):
-            said = [part for sentence in said for part in parts(sentence)]
-        self.meaning.read([*(atom.fact for atom in gold.atoms()), *texts, *said])
+            compared += [atom.fact for atom in gold.noise]
+            compared += [part for row in rows for sentence in sentences(row.text) for part in parts(sentence)]
+        self.meaning.read(compared)
+
+    def _compared(self, atom: Atom, rows: Sequence[KeptRow]) -> list[str]:
+        """Return the texts whose meanings decide on an atom: none if a row has its words."""
+        bounds = [self._upper_bound(atom, row) for row in rows]
+        if any(bound.fate == "verbatim" for bound in bounds):
+            return []
+        statements = (bound.statement for bound in bounds)
+        return [atom.fact, *statements, *(row.text for row in rows)]
 
     def judge(self, atom: Atom, rows: Sequence[KeptRow]) -> AtomVerdict:
         """Return the best verdict on an atom among rows.
