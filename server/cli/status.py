@@ -5,8 +5,7 @@ from pydantic import TypeAdapter
 
 from esker.server.cli.connection import connect, read_as
 from esker.server.cli.output import AsJson, print_json, say
-from esker.server.core.reports import PoolStatus
-from esker.server.tools.status_tool import status_text
+from esker.server.core.reports import PoolStatus, status_text
 
 app = typer.Typer(add_completion=False)
 

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime
 
+from esker.server.core.counts import counted
 from esker.server.core.redaction import redact
 
 _LONGEST_LINE = 300  # characters of a worker's output that a report repeats
@@ -49,6 +50,31 @@ class PoolStatus:
     embedder: str
     observer: str
     reflector: str
+
+
+def status_text(found: PoolStatus) -> str:
+    """Return a status as text."""
+    kinds = ", ".join(f"{count:,} of kind {kind}" for kind, count in sorted(found.memories.items()))
+    held = f"{counted(sum(found.memories.values()), 'memory')}{f' ({kinds})' if kinds else ''}"
+    last = f", the last received at {found.last_message_at:%Y-%m-%d %H:%M} UTC" if found.last_message_at else ""
+    lines = [
+        f"Pool {found.pool}: {held}, {found.superseded:,} superseded, {counted(found.passages, 'passage')}.",
+        f"{counted(found.messages, 'message')} of {counted(found.sessions, 'session')}{last}.",
+    ]
+    if found.unobserved_tokens:
+        waiting = counted(found.unobserved_tokens, "token of messages is", "tokens of messages are")
+        lines.append(f"{waiting} not observed yet.")
+    if found.model is None:
+        lines.append(f"Nothing can be found by meaning: no embedding model is in use (embedder: {found.embedder}).")
+    elif found.pending:
+        lines.append(f"{counted(found.pending, 'text')} cannot be found by meaning yet.")
+    else:
+        lines.append(f"Everything can be found by meaning ({found.model}).")
+    if found.jobs or found.failed_jobs:
+        jobs = counted(found.jobs, "job waits or runs", "jobs wait or run")
+        lines.append(f"{jobs}, {found.failed_jobs:,} failed permanently (see `esker doctor`).")
+    lines.append(f"Observer {found.observer}, reflector {found.reflector}.")
+    return "\n".join(lines)
 
 
 @dataclass(frozen=True, slots=True)

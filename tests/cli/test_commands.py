@@ -52,9 +52,10 @@ def loaded_by(*arguments: str, **more: str) -> set[str]:
 HEAVY = {"torch", "sentence_transformers", "fastapi", "mcp", "anthropic", "psycopg", "numpy", "uvicorn", "httpx2"}
 
 
-def test_help_and_recall_import_nothing_heavy(server: dict[str, str]) -> None:
+def test_help_recall_and_status_import_nothing_heavy(server: dict[str, str]) -> None:
     assert not loaded_by("--help") & HEAVY
     assert not loaded_by("recall", "river", **server) & HEAVY
+    assert not loaded_by("status", **server) & HEAVY
     assert "psycopg" in loaded_by("pool", "--help"), "the check can see what is imported"
 
 

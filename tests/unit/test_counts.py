@@ -7,8 +7,7 @@ import pytest
 from esker.server.core.counts import counted
 from esker.server.core.recall.expansion import OmittedCounts
 from esker.server.core.recall.expansion_text import left_out_line
-from esker.server.core.reports import PoolStatus
-from esker.server.tools.status_tool import status_text
+from esker.server.core.reports import PoolStatus, status_text
 
 
 @pytest.mark.parametrize(
