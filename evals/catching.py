@@ -99,7 +99,7 @@ def caught(cases: Sequence[ReflectionCase], meaning: Meaning) -> dict[str, Any]:
     for case in (case for case in cases if any(case.gold.lasting())):
         by = Judge(case.language, meaning)
         faulty = {fault: rows for fault, mutate in MUTATIONS.items() if (rows := mutate(case, faultless(case)))}
-        by.read(case.gold, [row for rows in (faultless(case), *faulty.values()) for row in rows])
+        by.read(case.gold, faultless(case), *faulty.values())
         before = shares(case, faultless(case), by)
         for fault, rows in faulty.items():
             after = shares(case, rows, by)

@@ -71,12 +71,12 @@ class Judge:
         self.language: Language = language
         self.meaning = meaning
 
-    def read(self, gold: Gold, rows: Sequence[KeptRow]) -> None:
-        """Embed in one batch, which is faster than one at a time, what will be compared with facts and with noise."""
-        compared = [text for atom in gold.lasting() for text in self._compared(atom, rows)]
+    def read(self, gold: Gold, *outputs: Sequence[KeptRow]) -> None:
+        """Embed in one batch, which is faster than one at a time, what is compared with facts and noise per output."""
+        compared = [text for rows in outputs for atom in gold.lasting() for text in self._compared(atom, rows)]
         if gold.noise and self.language not in ("zh", "ja"):
-            compared += [atom.fact for atom in gold.noise]
-            compared += [part for row in rows for sentence in sentences(row.text) for part in parts(sentence)]
+            said = [sentence for rows in outputs for row in rows for sentence in sentences(row.text)]
+            compared += [*(atom.fact for atom in gold.noise), *(part for each in said for part in parts(each))]
         self.meaning.read(compared)
 
     def _compared(self, atom: Atom, rows: Sequence[KeptRow]) -> list[str]:
