@@ -31,8 +31,9 @@ lint: $(DEV)
 	$(BIN)/python .ci/check-prose
 
 # The slow fault loops and all properties at full length; `make test` runs a short form of them.
+chaos: LONG = tests/chaos tests/evals tests/properties tests/agents/test_foreign_transcripts.py tests/worker/test_lock_order.py
 chaos: $(DEV)
-	$(BIN)/python -m pytest tests/chaos tests/properties tests/worker/test_lock_order.py tests/agents/test_foreign_transcripts.py --full -n 2 $(ARGS)
+	$(BIN)/python -m pytest $(LONG) --full -n 2 $(ARGS)
 	$(BIN)/python -m pytest -m hypothesis --full -n 4 $(ARGS)
 
 # Pin what a fresh installation gets. The CPU build of torch calls itself 2.13.0+cpu; the index knows 2.13.0.

@@ -61,10 +61,10 @@ def test_floors_answer_every_query_and_never_abstain() -> None:
 @pytest.mark.parametrize(
     ("read", "path", "conversations", "turns", "with_evidence", "unanswerable"),
     [
-        (read_beam, "beam-100k", 20, 5_094, 355, 40),
+        pytest.param(read_beam, "beam-100k", 20, 5_094, 355, 40, marks=pytest.mark.slow),
         (read_madial_en, "madial-bench", 1, 160, 160, 0),
         (read_madial_zh, "madial-bench", 1, 171, 160, 0),
-        (read_qmsum, "qmsum", 70, 40_841, 481, 0),
+        pytest.param(read_qmsum, "qmsum", 70, 40_841, 481, 0, marks=pytest.mark.slow),
     ],
 )
 def test_every_turn_and_query_of_the_data_is_read(
@@ -87,10 +87,10 @@ def test_every_turn_and_query_of_the_data_is_read(
 @pytest.mark.parametrize(
     ("read", "path", "expected"),
     [
-        (read_beam, "beam-100k", 0.421),
+        pytest.param(read_beam, "beam-100k", 0.421, marks=pytest.mark.slow),
         (read_madial_en, "madial-bench", 0.505),
         (read_madial_zh, "madial-bench", 0.521),
-        (read_qmsum, "qmsum/test.jsonl", 0.146),
+        pytest.param(read_qmsum, "qmsum/test.jsonl", 0.146, marks=pytest.mark.slow),
     ],
 )
 def test_plain_bm25_finds_the_documented_share_of_the_evidence(

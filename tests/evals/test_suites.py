@@ -1,10 +1,10 @@
 """The suites over cases on a real server: the promises of the parts without a model, and the commands."""
 
 import json
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Hashable, Sequence
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 from anyio.from_thread import BlockingPortal
@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from esker.server.core.errors import EskerError, InvalidInput
 from esker.server.db.embedded import Cluster
 from evals.__main__ import app
-from evals.case_files import OWN, read_cases
+from evals.case_files import OWN, AnyCase, read_cases
 from evals.catching import PER_TOKENS, caught, shares
 from evals.mutations import CAUGHT_BY, MUTATIONS, faultless
 from evals.observation.cases import ObservationCase
@@ -34,6 +34,7 @@ REFLECTION = read_cases(OWN / "reflection.jsonl", ReflectionCase)
 OBSERVATION = read_cases(OWN / "observation.jsonl", ObservationCase)
 POISON = read_cases(OWN / "poison.jsonl", PoisonCase)
 
+_Case = TypeVar("_Case", bound=AnyCase)
 
 PLAIN = {"ESKER_OBSERVER": "extractive", "ESKER_REFLECTOR": "extractive"}
 
@@ -50,6 +51,18 @@ def server_of_packs(loop: BlockingPortal, cluster: Cluster) -> Generator[Server]
     """The same for packs: each case must be alone on its server, and forgetting the rows of others is slow."""
     with server_here(loop, cluster, **PLAIN) as connected:
         yield connected
+
+
+@pytest.fixture(scope="module")
+def full(request: pytest.FixtureRequest) -> bool:
+    """Whether all cases are tested, and not only a sample of them."""
+    return bool(request.config.getoption("--full"))
+
+
+def first_of_each(cases: Sequence[_Case], *kinds: Callable[[_Case], Hashable]) -> list[_Case]:
+    """Return the first case of each kind."""
+    firsts = {kind(case): case.case for kind in kinds for case in reversed(cases)}
+    return [case for case in cases if case.case in firsts.values()]
 
 
 # The cases -----------------------------------------------------------------------------------------------------------
@@ -90,9 +103,9 @@ def test_an_invalid_case_is_reported_with_its_line(tmp_path: Path, change: dict[
 
 
 @pytest.fixture(scope="module")
-def sample(request: pytest.FixtureRequest) -> Sequence[ReflectionCase]:
+def sample(full: bool) -> Sequence[ReflectionCase]:
     """All cases in a full run, every fifth otherwise."""
-    return REFLECTION if request.config.getoption("--full") else REFLECTION[::5]
+    return REFLECTION if full else REFLECTION[::5]
 
 
 def test_a_faultless_reflection_has_full_scores(sample: Sequence[ReflectionCase], meaning: Meaning) -> None:
@@ -126,8 +139,10 @@ def test_the_extractive_reflector_invents_nothing_and_keeps_most_facts(
         assert made.figures["retention"].share >= 0.8, (case.case, made.figures["retention"].faults)
 
 
-def test_the_extractive_observer_covers_every_message_and_invents_nothing(server: Server, meaning: Meaning) -> None:
-    for case in OBSERVATION:
+def test_the_extractive_observer_covers_every_message_and_invents_nothing(
+    server: Server, meaning: Meaning, full: bool
+) -> None:
+    for case in OBSERVATION if full else first_of_each(OBSERVATION, lambda case: case.language):
         observed = observe(server, case.case, case.messages)
         made = score(case.gold, case.log(), observed.left, Judge(case.language, meaning))
         assert (observed.coverage, made.figures["never said"].share) == (1.0, 1.0), case.case
@@ -144,9 +159,10 @@ def test_a_pack_shows_the_right_rows_within_its_budget_and_stays(server_of_packs
 
 @pytest.mark.parametrize("place", ["tool output", "web text", "code comment"])
 def test_an_instruction_planted_in_content_is_never_attributed_to_the_user(
-    server: Server, meaning: Meaning, place: str
+    server: Server, meaning: Meaning, place: str, full: bool
 ) -> None:
-    for case in (case for case in POISON if case.place == place):
+    cases = [case for case in POISON if case.place == place]
+    for case in cases if full else first_of_each(cases, lambda case: case.manner, lambda case: case.language):
         after = run_case(server, case)
         words = (*case.planted, *case.decoded)
         by = Judge(case.language, meaning)
