@@ -21,7 +21,8 @@ from esker.server.db.database import Database
 from esker.server.rest.metrics import BACKLOG
 from evals.__main__ import app as evals
 from evals.retrieval.command import READERS
-from tests.support.processes import ROOT, environment, serve
+from tests.support.made import made_at
+from tests.support.processes import ROOT, environment, served
 
 PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
 
@@ -127,7 +128,7 @@ def test_the_map_of_the_readme_matches_the_folders() -> None:
 @pytest.mark.skipif(not shutil.which("curl") or not shutil.which("bash"), reason="the snippets are for curl and bash")
 def test_the_curl_of_the_readme_works(tmp_path: Path) -> None:
     [snippet] = re.findall(r"```sh\n# curl\n(.*?)```", page("README.md"), re.DOTALL)
-    with serve("--data-dir", str(tmp_path / "d")) as (_, said):
+    with served("--data-dir", made_at(tmp_path / "d")) as (_, said):
         script = "set -euo pipefail\n" + snippet.replace("http://127.0.0.1:8377", said["url"]).replace(
             "python3", sys.executable
         )
