@@ -24,6 +24,8 @@ _MOST_SENTENCES = 24
 _LONGEST_ANSWER = 240
 _LONGEST_CONTEXT = 160
 _SELF_CONTAINED = 45
+# Below this many characters, a statement behind a question is a reply to it.
+_SHORT = 40
 # Minimum lines that together are one ruling ("added #3f7a3f", "tools -> core/tools"), and the maximum of one of them.
 _FEWEST_VALUES, _LONGEST_VALUE, _LONGEST_MAPPING = 3, 70, 200
 _VALUE_LINE = re.compile(r"^\s*(?:[-*•]\s+)?\S.{0,198}[^.!?。！？:：\s]$")
@@ -276,9 +278,15 @@ def _fact(speech: Speech, utterance: str, rule: CueRule, earlier: str, *, is_fir
         source_seqs=(message.seq,),
         said_at=message.sent_at,
     )
-    if stands_alone(utterance) and not (rule is _CORRECTS and is_first):
+    if stands_alone(utterance) and not (rule is _CORRECTS and is_first) and not _is_reply(utterance, earlier, is_first):
         return fact
     return _in_context(speech, fact, rule, earlier, is_first=is_first)
+
+
+def _is_reply(utterance: str, earlier: str, is_first: bool) -> bool:
+    """Whether an utterance is so short that the question or proposal before it says what it is about."""
+    names_subject = cues.SELF.search(utterance) or cues.OWNED.search(utterance)
+    return len(utterance) < _SHORT and not names_subject and (is_first or cues.asks(earlier))
 
 
 def _priority(rule: CueRule, utterance: str, speaker: str | None) -> Priority:
@@ -300,7 +308,7 @@ def _in_context(speech: Speech, fact: Fact, rule: CueRule, earlier: str, *, is_f
     elif offered and speech.before:
         about, how, cited = offered, labels.IN_ANSWER, (speech.before.seq,)
     else:
-        about, how, cited = earlier if leans(said) else "", labels.ABOUT, ()
+        about, how, cited = earlier if leans(said) or cues.asks(earlier) else "", labels.ABOUT, ()
     if about and stands_alone(about):
         whole = f"{fact.content}{how}“{clip(about, _LONGEST_CONTEXT)}”)"
         priority = "medium" if fact.priority == "high" and weight(said) < 1 else fact.priority
