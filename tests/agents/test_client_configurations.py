@@ -12,6 +12,7 @@ import pytest
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from esker.server import VERSION
+from esker.server.agents import hooks
 from esker.server.agents.hook_input import STEPS as HOOK_STEPS
 from esker.server.agents.hooks import _INSIDE as INSIDE
 from esker.server.agents.install.client import check_address
@@ -272,11 +273,24 @@ def test_every_event_runs_the_program_with_the_client_and_the_event(tmp_path: Pa
     home = Home(tmp_path, program="/with a space/esker")
     home.install(client)
     [name] = [name for name in FILES[client] if name.endswith(("settings.json", "hooks.json"))]
-    hooks = read(home, name)["hooks"]
-    assert list(hooks) == STEPS[client].split()
-    for event, entries in hooks.items():
+    installed = read(home, name)["hooks"]
+    assert list(installed) == STEPS[client].split()
+    for event, entries in installed.items():
         [(command, _)] = commands(entries)
         assert shlex.split(command) == ["/with a space/esker", "hook", client, event]
+
+
+@pytest.mark.parametrize("client", STEPS)
+def test_a_hook_answers_before_its_client_stops_waiting(tmp_path: Path, client: str) -> None:
+    home = Home(tmp_path)
+    home.install(client)
+    [name] = [name for name in FILES[client] if name.endswith(("settings.json", "hooks.json"))]
+    unit = 1000 if client == "gemini-cli" else 1
+    for event, entries in read(home, name)["hooks"].items():
+        for _, handler in commands(entries):
+            if not handler.get("async"):
+                # The hook's interpreter starts within the rest of the time.
+                assert hooks._PATIENCE[HOOK_STEPS[client][event]] <= handler["timeout"] / unit - 2, event
 
 
 def test_no_timeout_exceeds_its_clients_limit_and_sending_is_asynchronous(tmp_path: Path) -> None:

@@ -36,6 +36,7 @@ _LATER = (
     "esker.server.agents.capture",
 )
 _LENGTH = 8
+_HOOK_SECONDS = 240.0
 
 
 class Forked:
@@ -207,8 +208,17 @@ def _become(asked: dict[str, Any], streams: Sequence[int]) -> None:
     sys.stdout = open(1, "w", closefd=False)  # noqa: SIM115
     sys.stderr = open(2, "w", buffering=1, errors="backslashreplace", closefd=False)  # noqa: SIM115
     sys.argv = ["esker", *asked["arguments"]]
+    if asked["arguments"][:1] == ["hook"]:
+        _give_time()
     for name in [name for name in sys.modules if name == _COMMAND_LINE or name.startswith(f"{_COMMAND_LINE}.")]:
         del sys.modules[name]
+
+
+def _give_time() -> None:
+    """Let a hook wait for the server's answer as long as a test does: on a busy machine its own limits are short."""
+    hooks = importlib.import_module("esker.server.agents.hooks")
+    hooks._ANSWER_SECONDS = _HOOK_SECONDS
+    hooks._PATIENCE = {**hooks._PATIENCE, "start": _HOOK_SECONDS, "prompt": _HOOK_SECONDS}
 
 
 def _run() -> NoReturn:
