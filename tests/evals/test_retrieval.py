@@ -1,20 +1,29 @@
 """A run of retrieval against real servers, over HTTP: both ways of storing, four rankings, and the command itself."""
 
 import asyncio
+import itertools
 import json
-import subprocess
 import sys
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Generator
+from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import httpx2
 import pytest
+from anyio.from_thread import BlockingPortal
 from rich.progress import Progress
 from typer.testing import CliRunner
 
+from esker.server.app import make_parts
+from esker.server.core.clock import system_clock
+from esker.server.core.config.settings import Settings
 from esker.server.core.errors import InvalidInput, Unavailable
+from esker.server.db.database import Database
+from esker.server.db.embedded import Cluster
 from esker.server.providers.local_embedder import LocalEmbedder
+from esker.server.usecases.authenticate import SCOPES, create_key, create_pool
+from esker.server.usecases.parts import Parts
 from evals import __main__ as program
 from evals.retrieval.asking import AskingOptions, QueryReplies
 from evals.retrieval.command import ARMS
@@ -24,9 +33,8 @@ from evals.retrieval.metrics import Abstention
 from evals.retrieval.storing import StoredAs, StoredDataSet, store
 from evals.retrieval.traces import Traces
 from evals.serving import Server
-from tests.support.api import PATIENCE
-from tests.support.processes import ROOT, environment
-from tests.support.serving import serving_meaning
+from tests.support.databases import cloned
+from tests.support.serving import serving, serving_meaning
 
 # Two conversations that share a turn id, and whose words would answer each other's questions.
 DATA = """\
@@ -45,6 +53,8 @@ DATA = """\
 """
 
 
+_numbers = itertools.count()
+
 NOWHERE = "http://127.0.0.1:9"
 
 
@@ -55,6 +65,27 @@ def data(tmp_path: Path) -> DataSet:
     return checked(read_simple(tmp_path / "small.jsonl"))
 
 
+@pytest.fixture(scope="module")
+def running(loop: BlockingPortal, cluster: Cluster) -> Generator[tuple[str, Parts]]:
+    """The URL and the parts of a server without an embedder."""
+    with cloned(cluster) as name:
+        settings = Settings.from_environment({"ESKER_EMBEDDER": "none"})
+        parts = make_parts(settings, Database(cluster.url(database=name)), system_clock)
+        with loop.wrap_async_context_manager(serving(parts)) as url:
+            yield url, parts
+
+
+@pytest.fixture
+def server(loop: BlockingPortal, running: tuple[str, Parts]) -> Generator[Server]:
+    """That server, with an empty pool of this test alone."""
+    url, parts = running
+    name = f"pool-{next(_numbers)}"
+    loop.call(create_pool, parts, name)
+    key = loop.call(partial(create_key, parts, name=name, pool=name, scopes=[*SCOPES]))
+    with Server(url, key.key) as connected:
+        yield connected
+
+
 @pytest.fixture
 async def url(database_url: str, minilm: LocalEmbedder) -> AsyncGenerator[str]:
     """The URL of a server that embeds."""
@@ -62,9 +93,11 @@ async def url(database_url: str, minilm: LocalEmbedder) -> AsyncGenerator[str]:
         yield serving
 
 
-def run(url: str, data: DataSet, way: StoredAs, *, reflect: bool = False) -> tuple[StoredDataSet, list[QueryReplies]]:
+def run(
+    server: Server, data: DataSet, way: StoredAs, *, reflect: bool = False
+) -> tuple[StoredDataSet, list[QueryReplies]]:
     """Store a data set and ask all of its questions."""
-    with Server(url) as server, Progress(disable=True) as shown:
+    with Progress(disable=True) as shown:
         stored = store(server, data, way, shown, shared=True, reflect=reflect)
         return stored, list(AskingOptions(server, stored.traces, ARMS).ask(data))
 
@@ -73,7 +106,8 @@ def run(url: str, data: DataSet, way: StoredAs, *, reflect: bool = False) -> tup
 async def test_each_ranking_finds_the_evidence_only_in_its_own_conversation(
     url: str, data: DataSet, way: StoredAs
 ) -> None:
-    stored, asked = await asyncio.to_thread(run, url, data, way)
+    with Server(url) as server:
+        stored, asked = await asyncio.to_thread(run, server, data, way)
     assert [one.id for one in asked] == ["trip/flight", "trip/pet", "kennel/pet", "kennel/flight"]
     for arm in ARMS:
         figures = arm_figures(asked, arm)
@@ -85,38 +119,37 @@ async def test_each_ranking_finds_the_evidence_only_in_its_own_conversation(
     assert stored.sent_seconds <= stored.found_seconds
 
 
-async def test_a_second_run_on_the_same_server_adds_nothing(url: str, data: DataSet) -> None:
-    await asyncio.to_thread(run, url, data, "rows")
-    before = await rows(url)
-    stored, _ = await asyncio.to_thread(run, url, data, "rows")
-    assert await rows(url) == before
+def test_a_second_run_on_the_same_server_adds_nothing(server: Server, data: DataSet) -> None:
+    run(server, data, "rows")
+    before = rows(server)
+    stored, _ = run(server, data, "rows")
+    assert rows(server) == before
     assert {row["id"] for row in before} == stored.traces.memories.keys()
 
 
-async def rows(url: str) -> list[dict[str, Any]]:
+def rows(server: Server) -> list[dict[str, Any]]:
     """Return all rows of the pool."""
-    async with httpx2.AsyncClient(base_url=url, timeout=PATIENCE) as client:
-        return (await client.get("/v1/memories", params={"limit": 1_000})).json()["memories"]
+    return server.get("/v1/memories", limit=1_000)["memories"]
 
 
-async def test_blank_turns_are_counted_and_long_ones_cut(url: str, tmp_path: Path) -> None:
+def test_blank_turns_are_counted_and_long_ones_cut(server: Server, tmp_path: Path) -> None:
     lines = [{"turn": "1", "text": " "}, {"turn": "2", "text": "whippets " * 3_000}]
     lines += [{"query": "1", "text": "whippets", "evidence": ["2"]}]
     (tmp_path / "odd.jsonl").write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
-    stored, [asked] = await asyncio.to_thread(run, url, read_simple(tmp_path / "odd.jsonl"), "rows")
+    stored, [asked] = run(server, read_simple(tmp_path / "odd.jsonl"), "rows")
     assert (stored.blank, stored.cut) == (1, 1)
     assert asked.replies["full"].covers == (frozenset({"2"}),)
 
 
 @pytest.mark.parametrize(("way", "sitting"), [("rows", ""), ("rows", "later"), ("sessions", "later")])
-async def test_a_hit_covers_every_turn_in_which_it_was_said(
-    url: str, tmp_path: Path, way: StoredAs, sitting: str
+def test_a_hit_covers_every_turn_in_which_it_was_said(
+    server: Server, tmp_path: Path, way: StoredAs, sitting: str
 ) -> None:
     said = {"text": "I always keep two whippets at home, never more."}
     lines: list[dict[str, Any]] = [{"turn": "1", **said}, {"turn": "2", **said, "session": sitting}]
     lines += [{"query": "1", "text": "whippets", "evidence": ["1", "2"]}]
     (tmp_path / "twice.jsonl").write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
-    _, [asked] = await asyncio.to_thread(run, url, read_simple(tmp_path / "twice.jsonl"), way)
+    _, [asked] = run(server, read_simple(tmp_path / "twice.jsonl"), way)
     assert asked.replies["full"].covers == (frozenset({"1", "2"}),)
 
 
@@ -128,8 +161,10 @@ async def test_a_reflection_covers_the_turns_behind_its_sources(url: str, tmp_pa
         lines += [{"turn": f"asked-{place}", "text": f"Please also look at the {word} page, slow on my aunt's phone."}]
     lines += [{"query": "1", "text": "Which test of the ferry was fixed?", "evidence": ["fixed-2"]}]
     (tmp_path / "work.jsonl").write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
-    _, [asked] = await asyncio.to_thread(run, url, read_simple(tmp_path / "work.jsonl"), "sessions", reflect=True)
-    found = {row["id"]: row for row in await rows(url)}
+    with Server(url) as server:
+        work = read_simple(tmp_path / "work.jsonl")
+        _, [asked] = await asyncio.to_thread(run, server, work, "sessions", reflect=True)
+        found = {row["id"]: row for row in await asyncio.to_thread(rows, server)}
     reply = asked.replies["full"]
     reflected = [covers for hit, covers in zip(reply.hits, reply.covers, strict=True) if _is_reflection(found[hit])]
     assert any("fixed-2" in covers for covers in reflected)
@@ -153,21 +188,21 @@ def test_an_unreachable_server_is_named() -> None:
         nobody.get("/readyz")
 
 
-async def test_a_refusal_of_the_server_names_the_field(url: str) -> None:
-    with Server(url) as server, pytest.raises(InvalidInput, match=r"422 to POST /v1/recall.*rankng"):
-        await asyncio.to_thread(server.post, "/v1/recall", {"query": "x", "rankng": "full"})
+def test_a_refusal_of_the_server_names_the_field(server: Server) -> None:
+    with pytest.raises(InvalidInput, match=r"422 to POST /v1/recall.*rankng"):
+        server.post("/v1/recall", {"query": "x", "rankng": "full"})
 
 
 # The command ---------------------------------------------------------------------------------------------------------
 
 
-def test_the_command_starts_a_server_prints_a_table_and_writes_everything(data: DataSet, tmp_path: Path) -> None:
+def test_the_command_prints_a_table_and_writes_everything(
+    server: Server, data: DataSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     out = tmp_path / "out.json"
-    command = [sys.executable, "-m", "evals", "retrieval", str(tmp_path / "small.jsonl"), "--json", str(out)]
-    done = subprocess.run(
-        command, cwd=ROOT, env=environment(), capture_output=True, text=True, timeout=280, check=False
-    )
-    assert done.returncode == 0, done.stderr
+    monkeypatch.setattr("evals.retrieval.command.connected", lambda *_: nullcontext(server))  # pyright: ignore
+    done = CliRunner().invoke(program.app, ["retrieval", str(tmp_path / "small.jsonl"), "--json", str(out)])
+    assert done.exit_code == 0, done.output
     lines = done.stdout.splitlines()
     assert lines[0].startswith("small as rows: 2 conversations, 6 turns, 2 queries with evidence, 2 without an answer")
     assert [line.split()[0] for line in lines[2:]] == [*ARMS]
