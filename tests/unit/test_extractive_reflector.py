@@ -16,7 +16,7 @@ from esker.server.core.facts.records import Reflected, ReflectionTask
 from esker.server.core.records import Memory
 from esker.server.core.text.tokens import estimate_tokens
 from esker.server.providers.extractive.changes import JOINED_TOKENS
-from esker.server.providers.extractive.outdated import outdated
+from esker.server.providers.extractive.outdated import Hindsight
 from esker.server.providers.extractive.reflector import reflect
 from tests.support.records import observation
 
@@ -233,7 +233,7 @@ def test_a_dialogue_in_which_nothing_changes_outdates_no_ruling(category: str) -
     for line in DIALOGUES.read_text(encoding="utf-8").splitlines():
         dialogue = json.loads(line)
         rows = log(*map(ruling, dialogue["earlier"]), ruling(dialogue["later"], category))
-        if dialogue["outcome"] == "kept" and outdated(rows, {}):
+        if dialogue["outcome"] == "kept" and Hindsight({}).outdated(rows):
             wrong.append((*dialogue["earlier"], dialogue["later"]))
     assert wrong == []
 
@@ -255,7 +255,7 @@ def test_an_open_matter_goes_when_a_later_row_tells_how_it_ended() -> None:
     assert left(urgent, ended) == [urgent[0], ended[0]]
 
 
-def test_a_row_is_compared_with_fifty_others_at_most() -> None:
+def test_a_row_is_compared_with_twenty_others_at_most() -> None:
     rows = log(
         *((f"The {a} of the {b} takes {n} seconds.", "medium", "fact", "tool") for n, (a, b) in enumerate(PAIRS))
     )
@@ -268,8 +268,8 @@ def test_a_row_is_compared_with_fifty_others_at_most() -> None:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("esker.server.providers.extractive.outdated._outdates", counted)
-        outdated(rows, {})
-    assert compared <= 50 * len(rows)
+        Hindsight({}).outdated(rows)
+    assert compared <= 20 * len(rows)
 
 
 def test_a_suspicion_goes_when_the_cause_is_found() -> None:
@@ -407,7 +407,7 @@ def test_no_row_of_high_priority_is_lost_unless_a_later_one_says_it_or_otherwise
     before = log(*rows)
     reflected = condensed(before)
     texts = {draft.content for draft in reflected.drafts}
-    outdated_ids = outdated(before, {}).keys()
+    outdated_ids = Hindsight({}).outdated(before).keys()
     cited = {source for draft in reflected.drafts for source in draft.source_ids}
     for row in before:
         if row.priority == "high" and reflected.drafts:

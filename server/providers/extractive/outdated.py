@@ -10,7 +10,7 @@ about different things, and a row that says more than its value stays. In doubt 
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -39,7 +39,7 @@ _SHARED_TERMS = 2
 # Maximum rows that share a term for it to make them candidates; a more frequent term distinguishes nothing.
 _MOST_ROWS = 100
 # Maximum earlier rows that a row is compared with: those that share most terms with it.
-_MOST_ALIKE = 50
+_MOST_ALIKE = 20
 _RULINGS = ("decision", "preference")
 _CHANGES = ("decision", "state_change")
 _ENDS = ("decision", "state_change", "outcome")
@@ -56,7 +56,7 @@ _SUSPECTED = cue(*words("reflector.suspected"))
 _CAUSE_FOUND = cue(*words("reflector.cause_found"))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _ReadRow:
     """A row with the parts that are compared."""
 
@@ -139,21 +139,47 @@ class _ReadRow:
         return not self.asks and not self.row.tentative and not cues.TENTATIVE.search(self.row.content)
 
 
-def outdated(rows: Sequence[Memory], vectors: Mapping[str, Sequence[float]]) -> dict[str, str]:
-    """Return the id of each outdated row, with the id of the row that outdates it. The rows are ordered by time."""
-    read = [_ReadRow(row, np.array(vectors[row.id], dtype=np.float32) if row.id in vectors else None) for row in rows]
-    found = _superseded(read)
-    for newer, earlier in _candidates(read):
-        left = [older for older in earlier if older.row.id not in found]
-        found |= {older.row.id: newer.row.id for older in left if _outdates(newer, older)}
-        if (withdrawn := _withdrawn(newer, left)) and withdrawn not in found:
-            found[withdrawn] = newer.row.id
-    return found | _echoes(read, found)
+class Hindsight:
+    """Finds outdated rows. It remembers what it read and compared: a reflector asks again once other rows are gone."""
+
+    def __init__(self, vectors: Mapping[str, Sequence[float]]) -> None:
+        self._vectors = {name: np.array(vector, dtype=np.float32) for name, vector in vectors.items()}
+        self._read: dict[str, _ReadRow] = {}
+        self._compared: dict[tuple[_ReadRow, _ReadRow], bool] = {}
+        self._said: Sequence[_ReadRow] = ()
+        self._superseded: dict[str, str] = {}
+
+    def outdated(self, rows: Sequence[Memory]) -> dict[str, str]:
+        """Return the id of each outdated row, with the id of the row that outdates it. The rows are ordered by time."""
+        read = [self._reading(row) for row in rows]
+        said = [row for row in read if row.row.trust == "user"]
+        if said != self._said:
+            self._said, self._superseded = said, _superseded(said)
+        found = dict(self._superseded)
+        # A reflection took back its ruling already; the one before is another.
+        observed = {row.id for row in rows if row.kind == "observation"}
+        for newer, earlier in _candidates(read):
+            left = [older for older in earlier if older.row.id not in found]
+            found |= {older.row.id: newer.row.id for older in left if self._outdates(newer, older)}
+            if newer.row.id in observed and (withdrawn := _withdrawn(newer, left)) and withdrawn not in found:
+                found[withdrawn] = newer.row.id
+        return found | _echoes(read, found)
+
+    def _reading(self, row: Memory) -> _ReadRow:
+        known = self._read.get(row.id)
+        if known is None or known.row != replace(row, kind=known.row.kind):
+            self._read[row.id] = known = _ReadRow(row, self._vectors.get(row.id))
+        return known
+
+    def _outdates(self, newer: _ReadRow, older: _ReadRow) -> bool:
+        pair = (newer, older)
+        if pair not in self._compared:
+            self._compared[pair] = _outdates(newer, older)
+        return self._compared[pair]
 
 
-def _superseded(rows: Sequence[_ReadRow]) -> dict[str, str]:
+def _superseded(said: Sequence[_ReadRow]) -> dict[str, str]:
     """Return what the comparison of single assertions finds among the user's rows."""
-    said = [read for read in rows if read.row.trust == "user"]
     facts = [
         Fact(row.content, row.priority, row.category, row.trust, (), row.said_at, tentative=row.tentative)
         for row in (read.row for read in said)
@@ -188,13 +214,8 @@ def _candidates(rows: Sequence[_ReadRow]) -> Iterator[tuple[_ReadRow, list[_Read
 
 
 def _withdrawn(newer: _ReadRow, earlier: Sequence[_ReadRow]) -> str | None:
-    """Return the id of the latest ruling about the same thing, if the user takes one back.
-
-    A reflection took it back already; the ruling before it is another one.
-    """
-    if (newer.row.kind, newer.row.trust) != ("observation", "user"):
-        return None
-    if not newer.asserts or not _WITHDRAWN.search(newer.text):
+    """Return the id of the latest ruling about the same thing, if the user takes one back."""
+    if newer.row.trust != "user" or not newer.asserts or not _WITHDRAWN.search(newer.text):
         return None
     rulings = (row for row in reversed(earlier) if row.row.category in _CHANGES and row.row.trust == "user")
     latest = next((row for row in rulings if _share_enough(newer, row)), None)

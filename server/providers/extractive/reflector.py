@@ -18,7 +18,7 @@ from esker.server.core.text.terms import terms
 from esker.server.core.text.tokens import estimate_tokens
 from esker.server.providers.extractive.changes import joined_changes
 from esker.server.providers.extractive.momentary import is_momentary
-from esker.server.providers.extractive.outdated import outdated
+from esker.server.providers.extractive.outdated import Hindsight
 from esker.server.providers.extractive.repeats import likenesses, repeated
 from esker.server.providers.roles import Meter
 
@@ -51,8 +51,9 @@ def reflect(task: ReflectionTask) -> Reflected:
     """Return drafts for the rows of a task; the same task gives the same drafts, and their rows give none."""
     left = [_MergedRow(row, (row.id,)) for row in task.rows]
     before: list[_MergedRow] = []
+    hindsight = Hindsight(task.vectors)
     while left != before:  # a row that is gone can make others the first to say something
-        before, left = left, _once(left, task.vectors)
+        before, left = left, _once(left, hindsight, task.vectors)
     left = _fit(left, task)
     if not left or len(left) == len(task.rows):
         return Reflected(drafts=())
@@ -61,9 +62,9 @@ def reflect(task: ReflectionTask) -> Reflected:
     return Reflected(drafts, dropped_ids=tuple(row.id for row in task.rows if row.id not in cited))
 
 
-def _once(rows: Sequence[_MergedRow], vectors: Mapping[str, Sequence[float]]) -> list[_MergedRow]:
+def _once(rows: Sequence[_MergedRow], hindsight: Hindsight, vectors: Mapping[str, Sequence[float]]) -> list[_MergedRow]:
     """Return the rows that are left after each kind of row that can be left out was left out once, as reflections."""
-    left = _without_outdated(_without_repeats(rows, vectors), vectors)
+    left = _without_outdated(_without_repeats(rows, vectors), hindsight)
     later = [one.row for one in left]
     joined = _with_joined_changes([one for one in left if not _is_left_out(one.row, later)])
     return [replace(one, row=_as_reflection(one.row)) for one in joined]
@@ -93,10 +94,10 @@ def _without_repeats(rows: Sequence[_MergedRow], vectors: Mapping[str, Sequence[
     return kept
 
 
-def _without_outdated(rows: Sequence[_MergedRow], vectors: Mapping[str, Sequence[float]]) -> list[_MergedRow]:
+def _without_outdated(rows: Sequence[_MergedRow], hindsight: Hindsight) -> list[_MergedRow]:
     """Leave out rows that a later one outdates; the later one cites them unless that would lower its trust."""
     by_id = {one.row.id: one for one in rows}
-    newest = outdated([one.row for one in rows], vectors)
+    newest = hindsight.outdated([one.row for one in rows])
     taken: dict[str, tuple[str, ...]] = {}
     for old, new in newest.items():
         while new in newest:
@@ -128,6 +129,8 @@ def _fit(rows: list[_MergedRow], task: ReflectionTask) -> list[_MergedRow]:
     """
     kept = list(rows)
     cost = sum(one.row.tokens for one in rows)
+    if cost <= task.target_tokens:
+        return kept
     likeness = dict(zip([one.row.id for one in rows], likenesses([one.ids for one in rows], task.vectors), strict=True))
     low = [one for one in rows if one.row.priority == "low"]
     for one in sorted(low, key=lambda one: likeness[one.row.id] < _LIKE):

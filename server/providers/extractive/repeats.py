@@ -68,7 +68,7 @@ def likenesses(groups: Sequence[Sequence[str]], vectors: Mapping[str, Sequence[f
         return nearest.tolist()
     matrix = np.array([vectors[i] for group in groups for i in group if i in vectors], dtype=np.float32)
     for owner, vector in zip(owners, matrix, strict=True):
-        others = matrix[owners != owner] @ vector
-        if others.size:
-            nearest[owner] = max(nearest[owner], float(others.max()))
+        cosines = matrix @ vector
+        cosines[owners == owner] = -1.0
+        nearest[owner] = max(nearest[owner], float(cosines.max()))
     return nearest.tolist()

@@ -9,6 +9,7 @@ the newer one says that the older says otherwise.
 """
 
 import re
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from enum import IntEnum
@@ -33,6 +34,9 @@ _SUBJECT_OF_CORRECTION = 0.5
 _MOST_REPLACED = 3
 # Maximum assertions between a value without a subject ("make it 45") and the one that it belongs to.
 _NEAREST = 3
+# Maximum earlier assertions, the latest ones, that a term makes candidates, and maximum candidates: those that share
+# most terms, and as many of the last. Higher values find more and take longer.
+_MOST_SHARING, _MOST_ALIKE = 100, 20
 # Maximum characters of the words that a note quotes.
 _LONGEST_NOTE = 160
 _FIRST_CJK = "\u3040"
@@ -52,7 +56,10 @@ def with_replaced(facts: Sequence[Fact], previous: Sequence[Memory]) -> list[Fac
 
     A fact whose words do not name the subject of what it replaces quotes it; so does one that may replace a row.
     """
-    earlier = [(row.trust, read_assertion(row.id, row.content)) for row in previous if _asserts(row)]
+    earlier = _Earlier()
+    for row in previous:
+        if _asserts(row):
+            earlier.add(row.trust, read_assertion(row.id, row.content))
     contents = {row.id: row.content for row in previous}
     marked: list[Fact] = []
     for fact in facts:
@@ -60,10 +67,40 @@ def with_replaced(facts: Sequence[Fact], previous: Sequence[Memory]) -> list[Fac
         if said is None:
             marked.append(fact)
             continue
-        mine = [other for trust, other in earlier if _may_replace(fact, said, trust)]
+        mine = [other for trust, other in earlier.like(said) if _may_replace(fact, said, trust)]
         marked.append(_marked(fact, said, mine, contents))
-        earlier.append((fact.trust, said))
+        earlier.add(fact.trust, said)
     return marked
+
+
+class _Earlier:
+    """The assertions before a new one, with their trust, by the terms that they contain.
+
+    A term in too many of them distinguishes nothing; that bounds the comparisons of a long log.
+    """
+
+    def __init__(self) -> None:
+        self._all: list[tuple[str, Assertion]] = []
+        self._by_term: dict[str, list[int]] = defaultdict(list)
+
+    def add(self, trust: str, said: Assertion) -> None:
+        """Add the assertion that follows."""
+        for term in _all_terms(said):
+            self._by_term[term].append(len(self._all))
+        self._all.append((trust, said))
+
+    def like(self, said: Assertion) -> list[tuple[str, Assertion]]:
+        """Return the assertions that share a term with a new one, and the last ones, by time."""
+        shared = Counter(place for term in _all_terms(said) for place in self._by_term.get(term, ())[-_MOST_SHARING:])
+        alike = sorted(shared, key=lambda place: (-shared[place], -place))[:_MOST_ALIKE]
+        last = range(max(0, len(self._all) - _MOST_ALIKE), len(self._all))
+        return [self._all[place] for place in sorted({*alike, *last})]
+
+
+def _all_terms(said: Assertion) -> frozenset[str]:
+    """Return every term by which two assertions can be about one thing."""
+    subjects = (value.subject | value.terms for value in said.values)
+    return frozenset[str]().union(said.terms, said.topic, said.fingerprint.subject, *subjects, *said.given_up)
 
 
 def changes_value(sentence: str, known: Sequence[str]) -> bool:
