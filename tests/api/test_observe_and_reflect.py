@@ -36,18 +36,26 @@ SAID: list[dict[str, Any]] = [
     sees("m3", "t1", "KeyError: 'id'", error=True),
     {"external_id": "m4", "role": "assistant", "content": "The cause is that the id was renamed."},
     does("m5", "Edit", "t2", file_path="login.py"),
-    {"external_id": "m6", "role": "assistant", "content": "Fixed the login, and all 12 tests pass now."},
+    {
+        "external_id": "m6",
+        "role": "assistant",
+        "content": "Fixed the login, and all 12 tests pass now. The limit of the queue in the worker is 30 jobs.",
+    },
 ]
 
 
-# A failure of which nothing came but a success.
+# A failure of which nothing came but a success, and another value of something that was said before.
 AGAIN: list[dict[str, Any]] = [
     {"external_id": "n1", "role": "user", "content": "Please publish the package as well."},
     does("n2", "Bash", "t3", command="make publish"),
     sees("n3", "t3", "ConnectionError: timed out", error=True),
     does("n4", "Bash", "t4", command="make publish"),
     sees("n5", "t4", "ok"),
-    {"external_id": "n6", "role": "assistant", "content": "Fixed by a second try: version 3.1.4 is published."},
+    {
+        "external_id": "n6",
+        "role": "assistant",
+        "content": "Fixed by a second try: 3.1.4 is published. The limit of the queue in the worker is 40 jobs.",
+    },
 ]
 
 

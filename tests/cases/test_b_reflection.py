@@ -86,10 +86,11 @@ async def worked(client: httpx2.AsyncClient, name: str = "s1", **more: Any) -> s
     texts: list[tuple[str, Any]] = [("user", "Please fix the login. Never use floats for money.")]
     for place, word in enumerate(WORDS[:6]):
         call, result = f"{name}-{place}", f"{word}.py"
+        cause = f"The cause is that the `id` of the {word} was renamed to `{word}_id`."
         texts += [
             ("assistant", [{"type": "tool_use", "id": call, "name": "Edit", "input": {"file_path": result}}]),
             ("user", [{"type": "tool_result", "tool_use_id": call, "content": "KeyError: 'id'", "is_error": True}]),
-            ("assistant", f"The cause is that the id of the {word} was renamed. Fixed the {word} test."),
+            ("assistant", f"{cause} Fixed the {word} test. The limit of the queue in the worker is {place + 3}0 jobs."),
             ("user", f"Please also look at the {word} page, which is slow on the phone of my aunt."),
         ]
     batch = [

@@ -240,7 +240,7 @@ async def test_c9_transient_states_and_technical_ids_are_not_promoted(client: ht
             turn(4 * number, "user", f"Please look at the {module} module."),
             turn(4 * number + 1, "assistant", passing),
             turn(4 * number + 2, "user", passing),
-            turn(4 * number + 3, "assistant", "All right."),
+            turn(4 * number + 3, "assistant", f"The limit of the queue in the worker is {number + 3}0 jobs. {passing}"),
         ]
         await said(client, session, *turns)
     await said(client, session, *SAYINGS)
@@ -249,6 +249,7 @@ async def test_c9_transient_states_and_technical_ids_are_not_promoted(client: ht
     assert (await client.post(f"/v1/sessions/{session}/reflect?wait=true")).status_code == 200
     assert (await client.post("/v1/reflect?wait=true", json=asked)).status_code == 200
     reflected = await live(client, kind="reflection")
+    assert any("70 jobs" in row for row in reflected)
     assert all(any(saying in row for row in reflected) for saying in SAYINGS)
     kept = [word for word in ("passed", "green", "/tmp/", "3f2b8c1e") for row in reflected if word in row]
     assert kept == []
