@@ -21,6 +21,7 @@ from esker.server.usecases.parts import Parts
 from esker.server.usecases.remember import Note, get_memory, remember
 from tests.support.api import PATIENCE, contents, observed, opened, recalled, said
 from tests.support.databases import WAITING, dump
+from tests.support.reflecting import OVERTAKEN
 from tests.support.serving import serving
 
 
@@ -303,30 +304,25 @@ async def test_forgetting_returns_a_receipt_and_an_unknown_id_is_a_404(client: h
 
 async def test_rows_condensed_with_a_forgotten_row_are_live_again(client: httpx2.AsyncClient) -> None:
     session = await opened(client)
-    await said(
-        client,
-        session,
-        "Please fix the login.",
-        {"external_id": "a1", "role": "assistant", "content": "Fixed the login by renaming the id."},
-    )
-    await observed(client, session)
-    await said(client, session, "Please fix the login page too.")
-    await observed(client, session)
+    for number, wish in enumerate(("Make the button of the login green.", "Make the button of the login round."), 1):
+        edit = {"type": "tool_use", "id": f"t{number}", "name": "Edit", "input": {"file_path": "login.css"}}
+        await said(client, session, wish, {"external_id": f"a{number}", "role": "assistant", "content": [edit]})
+        await observed(client, session)
     report = (await client.post(f"/v1/sessions/{session}/reflect?wait=true")).json()
     assert report["memories"] == 1
     everything = (await client.get("/v1/memories?include_superseded=true")).json()["memories"]
-    [source] = [m for m in everything if m["kind"] == "observation" and "renaming" in m["content"]]
+    [source] = [m for m in everything if m["kind"] == "observation" and "green" in m["content"]]
     receipt = (await client.delete(f"/v1/memories/{source['id']}")).json()
     assert (receipt["memories"], receipt["reflections"]) == (2, 1)
     assert receipt["restored"] >= 1
     live = (await client.get("/v1/memories")).json()["memories"]
     assert [m["kind"] for m in live] == ["observation"] * receipt["restored"]
-    assert not [m for m in live if "renaming" in m["content"]]
+    assert not [m for m in live if "green" in m["content"]]
 
 
 async def test_forgetting_a_reflection_forgets_its_sources(client: httpx2.AsyncClient, owner_url: str) -> None:
     session = await opened(client)
-    await said(client, session, "Our vault is called Xanadu.", "Please look around.")
+    await said(client, session, "Our vault is called Xanadu.", *OVERTAKEN)
     await observed(client, session)
     await client.post(f"/v1/sessions/{session}/reflect?wait=true")
     [hit] = (await recalled(client, "Xanadu"))["hits"]

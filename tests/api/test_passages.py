@@ -32,7 +32,7 @@ from esker.server.usecases.switch_passages import switch_passages
 from tests.support.api import PATIENCE, contents, observed, opened, recalled, said
 from tests.support.databases import dump
 from tests.support.model_server import ScriptedAnswer
-from tests.support.reflecting import fact, kept, pool_reflected, row, scripted
+from tests.support.reflecting import OVERTAKEN, fact, kept, pool_reflected, row, scripted
 from tests.support.serving import serving, serving_meaning
 
 FERRY = "The ferry to Skye leaves at seven in the morning."
@@ -164,7 +164,7 @@ async def test_a_fact_covers_the_passage_that_it_was_taken_from(client: httpx2.A
 
 async def test_a_reflection_covers_the_passages_of_its_sources(client: httpx2.AsyncClient) -> None:
     session = await opened(client)
-    await said(client, session, turn(1, "user", RIVER), turn(2, "user", "Please look around."))
+    await said(client, session, turn(1, "user", RIVER), *OVERTAKEN)
     await observed(client, session)
     [passage] = (await recalled(client, "our river", tier="passages"))["hits"]
     await client.post(f"/v1/sessions/{session}/reflect?wait=true")

@@ -22,6 +22,7 @@ from esker.server.usecases.recall import recall
 from esker.server.usecases.recall_request import RecallRequest
 from esker.server.usecases.remember import Note, remember
 from tests.support.api import PATIENCE, contents, observed, opened, recalled, said, tool_text
+from tests.support.reflecting import OVERTAKEN
 from tests.support.serving import serving, serving_meaning
 
 
@@ -517,7 +518,7 @@ async def test_each_filter_keeps_only_matching_rows(client: httpx2.AsyncClient) 
 
 async def test_superseded_rows_are_excluded_unless_requested(client: httpx2.AsyncClient) -> None:
     session = await opened(client)
-    await said(client, session, "Our river is the Rhine.", "Please look around.")
+    await said(client, session, "Our river is the Rhine.", *OVERTAKEN)
     await observed(client, session)
     await client.post(f"/v1/sessions/{session}/reflect?wait=true")
     [live] = (await recalled(client, "our river"))["hits"]
@@ -530,9 +531,9 @@ async def test_superseded_rows_are_excluded_unless_requested(client: httpx2.Asyn
 
 async def test_before_a_reflection_its_sources_are_the_answer(client: httpx2.AsyncClient, owner_url: str) -> None:
     session = await opened(client)
-    times = {"Our river is the Rhine.": "2026-01-01T00:00:00Z", "Please look around.": "2026-01-02T00:00:00Z"}
-    for text, time in times.items():
-        await said(client, session, {"external_id": text, "role": "user", "content": text, "sent_at": time})
+    river = {"external_id": "r1", "role": "user", "content": "Our river is the Rhine."}
+    for day, message in enumerate((river, *OVERTAKEN), start=1):
+        await said(client, session, {**message, "sent_at": f"2026-01-{day:02}T00:00:00Z"})
     await observed(client, session)
     await client.post(f"/v1/sessions/{session}/reflect?wait=true")
     with psycopg.connect(owner_url) as connection:

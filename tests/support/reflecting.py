@@ -20,6 +20,13 @@ REFLECTOR = "claude-sonnet-5-5"
 
 Row = dict[str, Any]
 
+OVERTAKEN: tuple[Row, ...] = (
+    {"external_id": "o1", "role": "assistant", "content": "The limit of the queue in the worker is 30 jobs."},
+    {"external_id": "o2", "role": "user", "content": "Please look again."},
+    {"external_id": "o3", "role": "assistant", "content": "The limit of the queue in the worker is 40 jobs."},
+)
+"""Messages of which the extractive reflector drops a row, so that it writes the rows of their session anew."""
+
 
 @asynccontextmanager
 async def scripted(database_url: str, **settings: str) -> AsyncGenerator[tuple[httpx2.AsyncClient, ModelServer]]:
