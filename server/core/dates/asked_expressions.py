@@ -56,6 +56,7 @@ from esker.server.core.dates.calendar import (
     shifted,
     times,
     weekday,
+    weekend,
     whole_month,
     year_of,
 )
@@ -214,16 +215,6 @@ def _bare_weekday(match: re.Match[str], today: date, *, ahead: bool) -> Days | N
     return weekday(match, today, 1 if ahead else -1)
 
 
-def _weekend(match: re.Match[str], today: date, shift: int) -> Days:
-    """Return the latest weekend that has begun before today, that of the present week, or the next one to begin."""
-    saturday = today + timedelta(days=5 - today.weekday())
-    if shift < 0 and today <= saturday:
-        saturday -= timedelta(weeks=1)
-    elif shift > 0 and today >= saturday:
-        saturday += timedelta(weeks=1)
-    return saturday, saturday + timedelta(days=1)
-
-
 def _past(match: re.Match[str], today: date) -> Days:
     """Return the days from a number of units ago until today."""
     count, unit = _amount(match)
@@ -252,11 +243,11 @@ def _expressions(*, ahead: bool) -> Iterator[Expression]:
     yield from parts(partial(_recent, ahead=ahead))
     part = r"(?P<part>['’]s\b| (?:morning|noon|afternoon|evening|night))?"
     yield alone(rf"{WEEKDAY}{part}"), partial(_bare_weekday, ahead=ahead)
-    weekend = any_of(words("dates.weekend"))
+    weekends = any_of(words("dates.weekend"))
     for shift_word, shift in SHIFTS:
-        for order in (rf"{shift_word}\s?{weekend}", rf"(?:le |el )?{weekend} {shift_word}"):
-            yield alone(order), partial(_weekend, shift=shift)
-    yield alone(rf"(?:on|at|over|am|ce|le|el) (?:the )?{weekend}"), partial(_weekend, shift=1 if ahead else -1)
+        for order in (rf"{shift_word}\s?{weekends}", rf"(?:le |el )?{weekends} {shift_word}"):
+            yield alone(order), partial(weekend, shift=shift)
+    yield alone(rf"(?:on|at|over|am|ce|le|el) (?:the )?{weekends}"), partial(weekend, shift=1 if ahead else -1)
     another = rf"(?! (?:{any_of((*WEEKDAYS, *words('dates.shifted_units', 'en')))})\b)"
     for pattern in (rf"(?:the )?{UNIT} before last{another}", rf"vorletzte[nrs]? {UNIT}", rf"(?:上上个?|先々){UNIT}"):
         yield alone(pattern), _before_last

@@ -176,6 +176,16 @@ def weekday(match: re.Match[str], today: date, shift: int) -> Days:
     return one_day(today, ahead % 7 - 7 if shift < 0 else ahead % 7 or 7)
 
 
+def weekend(_: re.Match[str], today: date, shift: int) -> Days:
+    """Return the latest weekend that has begun before today, that of the present week, or the next one to begin."""
+    saturday = today + timedelta(days=5 - today.weekday())
+    if shift < 0 and today <= saturday:
+        saturday -= timedelta(weeks=1)
+    elif shift > 0 and today >= saturday:
+        saturday += timedelta(weeks=1)
+    return saturday, saturday + timedelta(days=1)
+
+
 def _not_in_german(match: re.Match[str], today: date) -> Days | None:
     """Return yesterday, unless the text is German, where the word means something else."""
     return None if _GERMAN.search(match.string) else one_day(today, -1)

@@ -13,12 +13,14 @@ from esker.server.core.dates.calendar import (
     AGO,
     AHEAD,
     ALSO_WORDS,
+    COUNT,
     DATES,
     DAY_WORDS,
     HAN_MONTH,
     HAN_YEAR,
     MONTH,
     RELATIVE,
+    SHIFTS,
     UNIT_OF,
     WEEKDAY,
     WEEKDAYS,
@@ -27,6 +29,8 @@ from esker.server.core.dates.calendar import (
     Expression,
     Span,
     alone,
+    behind,
+    count_of,
     counted,
     found_in,
     month_number,
@@ -35,6 +39,7 @@ from esker.server.core.dates.calendar import (
     shifted,
     span_of,
     weekday,
+    weekend,
     whole_month,
     year_of,
 )
@@ -70,8 +75,27 @@ def mentioned_time(text: str, said_at: datetime, timezone: str) -> MentionedTime
     return MentionedTime(refers, until)
 
 
+def loose_span(text: str, said_at: datetime, timezone: str, *, is_past: bool) -> Span | None:
+    """Return the year or weekday that a text names; the weekday is the latest before `said_at`, or the next one."""
+    if year := _IN_YEAR.search(text):
+        return span_of((date(int(year[1]), 1, 1), date(int(year[1]), 12, 31)), timezone)
+    found = _WEEKDAY.search(text)
+    today = said_at.astimezone(zone(timezone)).date()
+    return span_of(weekday(found, today, -1 if is_past else 1), timezone) if found and found[0].isascii() else None
+
+
 # A text without any of these refers to no time. Most texts contain none, and this test takes a tenth of the time.
-_HINT_WORDS = any_of((*MONTHS, *WEEKDAYS, *(UNIT_OF.keys() - {"an"}), *DAY_WORDS, *words("dates.hints"), "[kc]w"))
+_HINT_WORDS = any_of(
+    (
+        *MONTHS,
+        *WEEKDAYS,
+        *(UNIT_OF.keys() - {"an"}),
+        *DAY_WORDS,
+        *words("dates.hints"),
+        *(f"{word}s?" for word in words("dates.weekend")),
+        "[kc]w",
+    )
+)
 _HINT = re.compile(
     rf"\d{{4}}|[\u3040-\u30ff\u4e00-\u9fff]|(?-i:(?<![A-Za-zÀ-ÿ])){_HINT_WORDS}(?-i:(?![A-Za-zÀ-ÿ]))",
     re.IGNORECASE,
@@ -81,6 +105,8 @@ _UNTIL = re.compile(rf"{starting(words('dates.until'))}\s?(?:the\s|on\s)?$", re.
 _UNTIL_BEHIND = re.compile(rf"\s?{any_of(words('dates.until_behind'))}")
 # A due date is not the end of validity.
 _BY = re.compile(rf"\b{any_of(words('dates.due'))}\s(?:on\s)?$", re.IGNORECASE)
+# Minimum days between today and a day without a year from which another year is meant: "January" in December.
+_FAR = 240
 # Characters before a time that are searched for the words of a limit: the length of the longest.
 _LONGEST_LEAD = 13
 
@@ -111,13 +137,31 @@ def _bare_weekday(match: re.Match[str], today: date) -> Days | None:
 def _date(match: re.Match[str], today: date) -> Days | None:
     if match["month"] in ALSO_WORDS:
         return None
-    return one_day(date(year_of(match, today) or today.year, month_number(match), number_of(match["day"])))
+    day = date(year_of(match, today) or today.year, month_number(match), number_of(match["day"]))
+    return one_day(day if year_of(match, today) else _nearest(day, today))
 
 
 def _named_month(match: re.Match[str], today: date) -> Days | None:
     if match["month"] in ALSO_WORDS:
         return None
-    return whole_month(year_of(match, today) or today.year, month_number(match))
+    year = year_of(match, today) or _nearest(date(today.year, month_number(match), 1), today).year
+    return whole_month(year, month_number(match))
+
+
+def _nearest(day: date, today: date) -> date:
+    """Return a day without a year in the next or the last year if it is far from today in this one."""
+    away = (day - today).days
+    return day.replace(year=day.year + (away < -_FAR) - (away > _FAR))
+
+
+def _weekends_ago(match: re.Match[str], today: date) -> Days:
+    saturday = weekend(match, today, -1)[0] - timedelta(weeks=count_of(match) - 1)
+    return saturday, saturday + timedelta(days=1)
+
+
+_WEEKENDS = rf"{any_of(words('dates.weekend'))}s?"
+_WEEKDAY = alone(WEEKDAY)
+_IN_YEAR = alone(r"(?:in|im|en|since|during|seit) ((?:19|20)\d{2})")
 
 
 def _expressions() -> Iterator[Expression]:
@@ -128,6 +172,9 @@ def _expressions() -> Iterator[Expression]:
     yield from parts(lambda make, today: make(today.year))
     yield from RELATIVE
     yield alone(WEEKDAY), _bare_weekday
+    yield alone(rf"{COUNT}\s?{_WEEKENDS}{behind('dates.ago_behind')}"), _weekends_ago
+    for shift_word, shift in SHIFTS:
+        yield alone(rf"{shift_word}\s?{_WEEKENDS}"), lambda match, today, shift=shift: weekend(match, today, shift)
     for patterns, sign in ((AGO, -1), (AHEAD, 1)):
         for pattern in patterns:
             yield pattern, lambda match, today, sign=sign: _ago(match, today, sign)

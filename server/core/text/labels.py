@@ -18,6 +18,10 @@ WANTS = "User wants"
 ASKED = "User asked"
 WROTE = "User wrote"
 SHOWED = "User showed an image"
+USER = "User"
+OTHER = "The other person"
+"""The party of a chat that has the role of an assistant and is a person without a name."""
+OTHER_SAID = f"{OTHER} said"
 FOUND = "Assistant found"
 LEFT_OPEN = "Assistant left open"
 OUTCOME = "Outcome"
@@ -39,7 +43,7 @@ WITH_IMAGE = " (with an image)"
 
 _ALL = (
     CORRECTION, PREFERENCE, DECISION, CONFIRMED, PLANS, REPORTED, SAID, WANTS, ASKED, WROTE, SHOWED, FOUND, LEFT_OPEN,
-    OUTCOME, COMMITTED,
+    OUTCOME, COMMITTED, OTHER_SAID,
 )  # fmt: skip
 _NOTES = (REPLACES, UNLIKE)
 _LABEL = re.compile(rf"^(?:{'|'.join(_ALL)})(?:{re.escape(WITH_IMAGE)})?: ")

@@ -13,6 +13,11 @@ def _observer(name: str, *in_any_language: str) -> re.Pattern[str]:
     return cue(*in_any_language, *words(f"observer.{name}"))
 
 
+def _persons(name: str) -> re.Pattern[str]:
+    """Return the pattern of a list for chats of people."""
+    return cue(*words(f"persons.{name}"))
+
+
 QUESTION = _observer("question", r"[?？؟]\s*[\"')]?$")
 CORRECTION = _observer("correction")
 PREFERENCE = _observer("preference")
@@ -41,6 +46,18 @@ PRESENTS = _observer("presents")
 THIRD_PARTY = _observer("third_party")
 # A wish about the product or the work.
 WISH = _observer("wish")
+# Greets, thanks, praises, pities, wishes or advises: it states nothing.
+COURTESY = _persons("courtesy")
+# Tells of a life: family, a body, a home, a past.
+LIVED = _persons("lived")
+# Offers help, or says that it is a program.
+SERVES = _persons("serves")
+# Stands for something that was named before.
+POINTS = _persons("points")
+# A verb of the past.
+PAST = _persons("past")
+# Repeats: no single day is meant.
+HABIT = _persons("habit")
 # Says what the agent has to do.
 TO_AGENT = _observer("to_agent")
 # Takes back what was decided or done last.

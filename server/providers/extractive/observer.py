@@ -19,8 +19,9 @@ from esker.server.core.text.terms import index_terms
 from esker.server.core.text.tokens import estimate_tokens
 from esker.server.providers.extractive import cues, tools
 from esker.server.providers.extractive.closing import reported_facts, still_telling, with_closed_ends
+from esker.server.providers.extractive.persons import chat_facts, with_loose_time
 from esker.server.providers.extractive.sentences import clip, sentences
-from esker.server.providers.extractive.speakers import speakers
+from esker.server.providers.extractive.speakers import people, speakers
 from esker.server.providers.extractive.speech import Speech, read_speech, request, speech_facts
 from esker.server.providers.extractive.superseding import with_replaced
 from esker.server.providers.extractive.telling import names, stands_alone
@@ -46,22 +47,33 @@ class ExtractiveObserver:
 
 def observe(shown: TranscriptSlice) -> Observed:
     """Return the facts of a slice; the same slice gives the same facts."""
-    calls = tools.calls(shown.messages)
     named = speakers(shown.messages)
-    turns = list(_turns(shown.messages, named))
+    chat = people(shown.messages, named, is_known=_knows_other(shown.previous))
+    turns = [] if chat else list(_turns(shown.messages, named))
     known_before = sorted((*shown.related, *shown.known, *shown.previous), key=lambda row: (row.said_at, row.id))
     contents = [row.content for row in known_before if row.trust == "user"]
-    facts = _facts(turns, calls, contents, shown.session.cwd or "")
+    if chat:
+        facts = chat_facts(shown.messages, chat)
+    else:
+        facts = _facts(turns, tools.calls(shown.messages), contents, shown.session.cwd or "")
     asked = [turn.request for turn in turns if turn.request]
     open_ends = [fact.content for fact in facts if fact.category == "next_step"]
     unseen = with_closed_ends(_unseen(facts, shown.previous), shown.previous)
-    dated = [_with_time(fact, shown.session.timezone) for fact in unseen]
+    timezone = shown.session.timezone
+    dated = [_with_time(fact, timezone) for fact in unseen]
+    if chat:
+        dated = [with_loose_time(fact, timezone) for fact in dated]
     return Observed(
         facts=tuple(_within_budget(with_replaced(dated, known_before))),
         current_task=asked[-1] if asked else None,
         suggested_continuation=open_ends[-1] if open_ends else None,
         thread_title=clip(asked[0], 80) if asked and shown.session.thread_title is None else None,
     )
+
+
+def _knows_other(previous: Sequence[Memory]) -> bool:
+    """Whether earlier rows of a session call its assistant a person."""
+    return any(row.content.startswith(labels.OTHER_SAID) for row in previous)
 
 
 @dataclass(slots=True)
