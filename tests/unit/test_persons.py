@@ -80,7 +80,8 @@ def test_an_answer_that_cannot_be_understood_alone_quotes_the_question_of_the_ot
 )
 def test_a_day_that_a_person_names_loosely_is_dated(said: str, day: date) -> None:
     [fact] = chat(("user", f"Ines: {said}"), ("user", "Karl: Wow!"))
-    assert fact.refers_from and fact.refers_from.date() == day
+    assert fact.refers_from
+    assert fact.refers_from.date() == day
 
 
 LIVES: tuple[tuple[Role, str], ...] = (
