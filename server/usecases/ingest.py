@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from esker.server.core.clock import in_zone
 from esker.server.core.config.settings import Settings
 from esker.server.core.conversation.blocks import content_tokens, result_ids, tool_names
-from esker.server.core.conversation.observer_text import observer_text, shown_tokens
+from esker.server.core.conversation.observer_text import message_text, observer_text, shown_tokens
 from esker.server.core.conversation.records import Block, IngestReport, NewMessage, Role, Session
 from esker.server.core.conversation.trust import message_trust
 from esker.server.core.conversation.valid_blocks import as_blocks
@@ -136,13 +136,12 @@ def _stored(
 
 def _stored_message(message: _PreparedMessage, names: Mapping[str, str], timezone: str, now: datetime) -> StoredMessage:
     incoming, blocks = message.incoming, message.blocks
-    text = observer_text(incoming.role, blocks, names)
     return StoredMessage(
         message=NewMessage(incoming.external_id, incoming.role, blocks, in_zone(incoming.sent_at or now, timezone)),
         content_hash=message.digest,
         calls=tool_names(blocks),
         trust=message_trust(incoming.role, blocks, names),
-        text=text,
+        text=message_text(incoming.role, blocks, names),
         tokens=content_tokens(blocks),
-        shown_tokens=shown_tokens(text, blocks),
+        shown_tokens=shown_tokens(observer_text(incoming.role, blocks, names), blocks),
     )

@@ -7,7 +7,7 @@ neither loses a message nor covers it twice.
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
@@ -21,6 +21,7 @@ from esker.server.core.budgets import (
     reflect_trigger,
 )
 from esker.server.core.conversation.blocks import recalled_ids, result_ids, tool_names
+from esker.server.core.conversation.observer_text import observer_text
 from esker.server.core.conversation.records import Message, Session
 from esker.server.core.conversation.slices import first_slice
 from esker.server.core.errors import Conflict, RowsChanged, SpendCapReached
@@ -130,9 +131,10 @@ async def _next_slice(parts: Parts, lease: Lease) -> TranscriptSlice | None:
             await jobs.rest(connection, lease, due)
             return None
         backlog = await messages.unobserved(connection, session.id, session.observed_seq, MAX_TRANSCRIPT_TOKENS)
-    taken = await asyncio.to_thread(first_slice, backlog, MAX_TRANSCRIPT_TOKENS)
+        names = await _tool_names(connection, session, backlog)
+    taken = await asyncio.to_thread(lambda: first_slice(_as_observed(backlog, names), MAX_TRANSCRIPT_TOKENS))
+    recalled = await asyncio.to_thread(lambda: [i for message in taken for i in recalled_ids(message.content, names)])
     async with parts.database.tenant(lease.pool_id) as connection:
-        recalled = await _recalled(connection, session, taken)
         previous = await memories.latest_of_session(connection, session.id, PREVIOUS_OBSERVATION_TOKENS)
         known = await _known(connection, session, recalled, previous)
         shown = TranscriptSlice(session, taken, tuple(previous), tuple(known))
@@ -184,13 +186,21 @@ async def _known(
     return _fitting((rows[memory_id] for memory_id in names if memory_id in rows), KNOWN_MEMORY_TOKENS)
 
 
-async def _recalled(connection: Connection, session: Session, taken: Sequence[Message]) -> list[str]:
-    """Return the ids of memories that our tools have shown to the agent; their output is not in the text."""
-    names = {call: name for message in taken for call, name in tool_names(message.content).items()}
-    before = {call for message in taken for call in result_ids(message.content)} - names.keys()
+async def _tool_names(connection: Connection, session: Session, backlog: Sequence[Message]) -> Mapping[str, str]:
+    """Return the tool name of each call id, including calls before the backlog whose results are in it."""
+    names = {call: name for message in backlog for call, name in tool_names(message.content).items()}
+    before = {call for message in backlog for call in result_ids(message.content)} - names.keys()
     if before:
-        names |= await messages.tool_names(connection, session.id, before, taken[0].seq)
-    return await asyncio.to_thread(lambda: [i for message in taken for i in recalled_ids(message.content, names)])
+        names |= await messages.tool_names(connection, session.id, before, backlog[0].seq)
+    return names
+
+
+def _as_observed(backlog: Sequence[Message], names: Mapping[str, str]) -> list[Message]:
+    """Return messages with the text that an observer is shown; a forgotten one has none."""
+    return [
+        replace(message, text=observer_text(message.role, message.content, names)) if message.text else message
+        for message in backlog
+    ]
 
 
 async def _commit(parts: Parts, lease: Lease, shown: TranscriptSlice, observer: str, observed: Observed) -> None:

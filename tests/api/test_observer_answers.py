@@ -584,23 +584,33 @@ LONG = "output " * 75_000
 
 
 @pytest.mark.parametrize(
-    "message",
+    ("message", "cap"),
     [
-        {"role": "assistant", "content": [{"type": "tool_use", "id": "t", "name": "Write", "input": {"text": LONG}}]},
-        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t", "content": LONG}]},
-        {"role": "tool", "content": LONG},
+        (
+            {"role": "assistant", "content": [{"type": "tool_use", "id": "t", "name": "Do", "input": {"text": LONG}}]},
+            1_500,
+        ),
+        ({"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t", "content": LONG}]}, 200),
+        (
+            {
+                "role": "user",
+                "content": [{"type": "tool_result", "tool_use_id": "t", "content": LONG, "is_error": True}],
+            },
+            1_500,
+        ),
+        ({"role": "tool", "content": LONG}, 200),
     ],
-    ids=["arguments", "result", "tool message"],
+    ids=["arguments", "result", "failure", "tool message"],
 )
 async def test_500_kb_from_a_tool_cost_no_more_than_the_cap(
-    client: httpx2.AsyncClient, model: ModelServer, message: dict[str, Any]
+    client: httpx2.AsyncClient, model: ModelServer, message: dict[str, Any], cap: int
 ) -> None:
     model.say({"facts": []})
     session = await opened(client)
     await said(client, session, {"external_id": "m1", **message})
     await observed(client, session)
     shown = model.prompt().split("Transcript:\n")[1].splitlines()[1]
-    assert 1_000 < len(shown) <= 1_500 + len("[toolResult Write: ]")
+    assert cap * 2 / 3 < len(shown) <= cap + len("[toolResult Write (error): ]")
 
 
 OVERHEAD_TOKENS = 100

@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 
 from esker.server.core.conversation.blocks import spoken
 from esker.server.core.conversation.injected import strip_injected
-from esker.server.core.conversation.observer_text import TOOL_CHARACTERS, observer_text
+from esker.server.core.conversation.observer_text import RESULT_CHARACTERS, TOOL_CHARACTERS, message_text, observer_text
+from esker.server.core.conversation.records import Block
 from esker.server.core.conversation.trust import lowest_trust, message_trust
 from esker.server.core.conversation.valid_blocks import as_blocks
 from esker.server.core.errors import InvalidInput
@@ -58,13 +59,41 @@ def test_the_observer_sees_tools_as_lines_and_no_thinking() -> None:
     assert observer_text("user", answer, {"t1": "Bash"}) == "[toolResult Bash (error): boom]"
 
 
+LONG = "word " * 1_000
+
+
+def result(text: str, **fields: Json) -> list[Block]:
+    """Return the result of a tool call."""
+    return as_blocks([{"type": "tool_result", "tool_use_id": "t1", "content": text, **fields}])
+
+
 def test_tool_output_is_cut_at_a_space_and_says_so() -> None:
-    text = "word " * 1_000
-    block = as_blocks([{"type": "tool_result", "tool_use_id": "t1", "content": text}])
-    shown = observer_text("user", block, {})
-    assert len(shown) <= TOOL_CHARACTERS + len("[toolResult: ]")
-    assert shown.endswith("more characters]]")
-    assert "wor …" not in shown
+    for text, most in ((observer_text, RESULT_CHARACTERS), (message_text, TOOL_CHARACTERS)):
+        shown = text("user", result(LONG), {})
+        assert most / 2 < len(shown) <= most + len("[toolResult: ]")
+        assert shown.endswith("more characters]]")
+        assert "wor …" not in shown
+
+
+@pytest.mark.parametrize(
+    ("blocks", "tool"),
+    [
+        (result(LONG, is_error=True), "Bash"),
+        (result(f"Traceback (most recent call last)\n{LONG}"), "Bash"),
+        (result(f"{LONG}\nProcess exited with Exit code 1"), "shell"),
+        *((result(LONG), tool) for tool in ("AskUserQuestion", "request_user_input", "question", "ExitPlanMode")),
+    ],
+)
+def test_an_observer_sees_more_of_failures_and_of_what_a_person_answered(blocks: list[Block], tool: str) -> None:
+    assert 1_000 < len(observer_text("user", blocks, {"t1": tool})) <= TOOL_CHARACTERS + 40
+
+
+def test_an_observer_sees_what_the_agent_says_and_calls_whole() -> None:
+    report = "The cause was a stale lock. " * 400
+    blocks = as_blocks([{"type": "text", "text": report}, {"type": "tool_use", "id": "t", "name": "W", "input": LONG}])
+    spoken, call = observer_text("assistant", blocks, {}).rsplit("\n", 1)
+    assert spoken == report.strip()
+    assert 1_000 < len(call) <= TOOL_CHARACTERS + 20
 
 
 # Each is one character to a reader, or one mask, and must not be split.

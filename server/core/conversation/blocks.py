@@ -1,6 +1,7 @@
 """Content blocks of the Messages API: their cost in tokens, their words, images, tool calls and results."""
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 
 from esker.server.core.conversation.injected import strip_injected
@@ -11,6 +12,7 @@ from esker.server.core.json_input import Json
 from esker.server.core.text.tokens import IMAGE_TOKENS, estimate_tokens
 
 _REASONS: tuple[WithheldReason, ...] = ("rules file", "from memory")
+_FAILURE = re.compile(r"^Traceback \(most recent call last\)|[Ee]xit code:? [1-9]|^FAILED |npm ERR!", re.MULTILINE)
 
 
 def content_tokens(blocks: Sequence[Block]) -> int:
@@ -97,6 +99,11 @@ def result_text(block: Block) -> str:
         if isinstance(part, dict)
     )
     return strip_injected("\n".join(texts))
+
+
+def looks_failed(output: str) -> bool:
+    """Whether output that is not marked as an error shows a failure: a traceback, an exit code, a failed test."""
+    return bool(_FAILURE.search(output))
 
 
 def spoken(blocks: Sequence[Block]) -> str:

@@ -49,7 +49,8 @@ class Session:
 class Message:
     """One transcript entry. `tokens` is the cost of the whole entry for a model.
 
-    `text` is the part that an observer reads, `shown_tokens` the cost of that part and the images.
+    `text` is the part that is searched, and in a slice the part that an observer reads; `shown_tokens` is the cost of
+    what an observer reads and the images.
     """
 
     seq: int

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from esker.server.core.conversation.blocks import result_text
+from esker.server.core.conversation.blocks import looks_failed, result_text
 from esker.server.core.conversation.memory_tools import withheld
 from esker.server.core.conversation.records import Block, Message
 from esker.server.providers.extractive.sentences import clip
@@ -120,7 +120,7 @@ def failures(message: Message, known: dict[str, ToolCall]) -> Iterator[Failure]:
             continue
         text = result_text(block)[-_MOST_CHARACTERS:]
         line = _error_line(text)
-        if line and (block.get("is_error") or _looks_failed(text)):
+        if line and (block.get("is_error") or looks_failed(text)):
             yield Failure(message.seq, call, line)
 
 
@@ -131,10 +131,3 @@ def _error_line(text: str) -> str | None:
             if not _SOURCE_LINE.match(line) and not line.endswith(":"):
                 return clip(line, 240)
     return None
-
-
-def _looks_failed(text: str) -> bool:
-    """Whether output that is not marked as an error shows a failure: a traceback, an exit code, a failed test."""
-    return bool(
-        re.search(r"^Traceback \(most recent call last\)|[Ee]xit code:? [1-9]|^FAILED |npm ERR!", text, re.MULTILINE)
-    )
