@@ -71,6 +71,11 @@ def breaks_off(text: str, key: str) -> bool:
     return bool(items) and isinstance(items[-1], str) and not text.rstrip("` \n").endswith(("}", "]"))
 
 
+def is_half_bad(bad: int, items: int) -> bool:
+    """Whether enough of the items of an answer are bad to ask again, which sends the whole request a second time."""
+    return bad > 0 and 2 * bad >= items
+
+
 def without_thought(text: str) -> str:
     """Return an answer without the thought that a model writes before it."""
     ends = [found.end() for found in _END_OF_THOUGHT.finditer(text)]

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from importlib.resources import files
@@ -26,7 +27,7 @@ from esker.server.core.pack.rendering import offered_line
 from esker.server.core.records import Category, Memory, Priority
 from esker.server.core.text.terms import says_something
 from esker.server.core.text.tokens import IMAGE_TOKENS, estimate_tokens
-from esker.server.providers.answers import breaks_off, items_of, object_of, read_answer
+from esker.server.providers.answers import breaks_off, is_half_bad, items_of, object_of, read_answer
 from esker.server.providers.attribution import Attribution
 from esker.server.providers.echoes import Echoes
 from esker.server.providers.messages_api import Answered, Content, MessagesModel, ModelReply
@@ -141,7 +142,7 @@ class FactRefused(ValueError):
 
 @dataclass(slots=True)
 class _ObserverAnswerReader:
-    """Reads answers about one slice. A first answer is taken whole or sent back; of a last one, the good facts.
+    """Reads answers about one slice: the good facts are kept, and a first answer is sent back if half is bad.
 
     A last answer that was cut off is given up when the slice is `divisible`: a part of it can be asked about instead.
     """
@@ -202,8 +203,9 @@ class _ObserverAnswerReader:
         return replace(observed, facts=facts, last_seq=last)
 
     def _salvaged(self, reply: ModelReply, refused: Counter[str]) -> ObserverAnswer | None:
-        """Read an answer of another shape: of a last one the whole items of JSON, else tagged text, else a list."""
-        if reply.last and (items := items_of(reply.text, "facts")):
+        """Read an answer of another shape: the whole items of JSON, else tagged text, else a list."""
+        items = items_of(reply.text, "facts")
+        if items and (reply.last or _is_mostly_good(reply.text, items)):
             return _answer_of(items, object_of(reply.text), refused)
         written = read_written(reply.text)
         return self._answer_of_text(written, refused) if written else None
@@ -234,7 +236,7 @@ class _ObserverAnswerReader:
                 # A fact that says nothing is dropped without asking again.
                 if error.reason != "says_nothing":
                     complaints.append(str(error))
-        if complaints and not last:
+        if not last and is_half_bad(len(complaints), len(answer.facts)):
             raise ValueError("; ".join(complaints[:_MOST_COMPLAINTS]))
 
     def _fact(self, answer: FactAnswer) -> Fact:
@@ -305,16 +307,25 @@ def _days(fact: Fact, messages: dict[int, Message], timezone: str) -> frozenset[
 
 def _answer_of(items: Sequence[Json], beside: Mapping[str, Json], refused: Counter[str]) -> ObserverAnswer:
     """Return the items that have the shape of a fact, with the values beside them; count the other items."""
-    facts: list[FactAnswer] = []
-    for item in items:
-        try:
-            facts.append(FactAnswer.model_validate(item))
-        except ValidationError:
-            refused["malformed"] += 1
+    facts = _well_formed(items)
+    refused["malformed"] += len(items) - len(facts)
     if not facts:
         raise ValueError("none of its facts has the shape that was asked for")
     slots = ObserverAnswer.model_validate({**beside, "facts": []})
     return slots.model_copy(update={"facts": facts})
+
+
+def _well_formed(items: Sequence[Json]) -> list[FactAnswer]:
+    facts: list[FactAnswer] = []
+    for item in items:
+        with suppress(ValidationError):
+            facts.append(FactAnswer.model_validate(item))
+    return facts
+
+
+def _is_mostly_good(text: str, items: Sequence[Json]) -> bool:
+    """Whether a first answer with these items is whole and more than half of them have the shape of a fact."""
+    return not breaks_off(text, "facts") and not is_half_bad(len(items) - len(_well_formed(items)), len(items))
 
 
 def _fact_answer(fact: WrittenFact, sources: list[int]) -> FactAnswer:
@@ -344,9 +355,9 @@ def _content(shown: TranscriptSlice, room: int) -> Content:
     session = shown.session
     about = [
         f"Client: {session.client}. Project: {session.project or 'none'}. Time zone: {session.timezone}.",
-        *_rows("What the agent knew:", shown.known),
-        *_rows("What is kept about this already:", shown.related),
-        *_rows("Earlier observations:", shown.previous),
+        *_rows("What the agent knew:", shown.known, session.timezone),
+        *_rows("What is kept about this already:", shown.related, session.timezone),
+        *_rows("Earlier observations:", shown.previous, session.timezone),
         "Transcript:",
     ]
     parts = [_text("\n".join(about))]
@@ -364,8 +375,8 @@ def _content(shown: TranscriptSlice, room: int) -> Content:
     return parts
 
 
-def _rows(heading: str, rows: Sequence[Memory]) -> list[str]:
-    return [heading, *map(offered_line, rows)] if rows else []
+def _rows(heading: str, rows: Sequence[Memory], timezone: str) -> list[str]:
+    return [heading, *(offered_line(row, timezone) for row in rows)] if rows else []
 
 
 def _room_for_images(shown: TranscriptSlice) -> int:

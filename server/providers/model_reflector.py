@@ -14,9 +14,9 @@ from esker.server.core.facts.records import Draft, Reflected, ReflectionTask
 from esker.server.core.pack.rendering import TENTATIVE
 from esker.server.core.records import Category, Facet, Memory, Priority
 from esker.server.core.text.tokens import estimate_tokens
-from esker.server.providers.answers import read_answer
+from esker.server.providers.answers import is_half_bad, read_answer
 from esker.server.providers.echoes import Echoes
-from esker.server.providers.messages_api import MessagesModel, ModelReply
+from esker.server.providers.messages_api import Content, MessagesModel, ModelReply
 from esker.server.providers.roles import Meter
 
 # Maximum tokens of an answer, which a model writes in a few minutes; half are for rows, the rest for JSON and ids.
@@ -74,7 +74,7 @@ class ModelReflector:
         target = min(task.target_tokens, before * 2 // (3 + task.level), _MOST_TARGET_TOKENS)
         answered = await self._model.ask(
             self._prompt,
-            [{"type": "text", "text": "\n".join([*_lines(task), self._request(task, target)])}],
+            _content(task, self._request(task, target)),
             ReflectorAnswer,
             _ReflectorAnswerReader({row.id: row for row in task.rows}, task.timezone, self._echoes).read,
             max_tokens=min(_MOST_ANSWER_TOKENS, 2 * target + 1_000),
@@ -97,12 +97,18 @@ def _prompt(name: str) -> str:
     return files("esker.server.providers").joinpath(f"prompts/{name}.md").read_text(encoding="utf-8")
 
 
+def _content(task: ReflectionTask, request: str) -> Content:
+    """Return the model's input. The request differs between candidates, so the cached prefix ends before it."""
+    rows = {"type": "text", "text": "\n".join(_lines(task)), "cache_control": {"type": "ephemeral"}}
+    return [rows, {"type": "text", "text": request}]
+
+
 def _lines(task: ReflectionTask) -> Iterator[str]:
     local = zone(task.timezone)
     for row in task.rows:
         reserved = TENTATIVE if row.tentative else ""
         about = f"{row.said_at.astimezone(local):%Y-%m-%d %H:%M} {row.priority} {row.category}{reserved}"
-        yield f"{row.id} {about} {_on_one_line(row.content)}"
+        yield f"{row.id} {about} {row.trust}: {_on_one_line(row.content)}"
 
 
 def _on_one_line(text: str) -> str:
@@ -112,7 +118,7 @@ def _on_one_line(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _ReflectorAnswerReader:
-    """Reads answers about some rows. A first answer is accepted whole or sent back; a last one keeps its good rows."""
+    """Reads answers about some rows: the good ones are kept, and a first answer is sent back if half is bad."""
 
     rows: dict[str, Memory]
     timezone: str
@@ -139,7 +145,7 @@ class _ReflectorAnswerReader:
                 bad.append((draft, problem))
             else:
                 good.append(draft)
-        if bad and not reply.last:
+        if not reply.last and is_half_bad(len(bad), len(offered)):
             raise ValueError("; ".join(problem for _, problem in bad[:_MOST_COMPLAINTS]))
         if not any(draft.facet is None for draft in good):
             raise ValueError(bad[0][1] if bad else "it has no rows")

@@ -24,8 +24,8 @@ from esker.server.usecases.spending import PoolMeter, falls_back
 
 BATCH_TOKENS = budgets(DEFAULT_EFFECTIVE_CONTEXT).observation_tokens
 """Tokens condensed at a time, whatever the session's context; a larger row is a batch of its own."""
-# Tokens of a row in a prompt besides its text: id, date and priority.
-_LINE_TOKENS = 30
+# Tokens of a row in a prompt besides its text, at most: id, date, priority, category and trust.
+_LINE_TOKENS = 40
 LEVELS = 4
 """Most candidates that are asked for, each with more guidance than the one before."""
 

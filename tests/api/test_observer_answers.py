@@ -205,7 +205,7 @@ async def test_facts_in_another_shape_than_asked_for_are_all_kept(
     ['{"text": "No priority.", "sources": [1]}', '"just words"', "7", '{"text": "say "hi" to", "priority": "low"}'],
     ids=["a field is missing", "words", "a number", "no JSON"],
 )
-async def test_a_malformed_fact_is_sent_back_once_then_counted_and_the_others_are_kept(
+async def test_a_malformed_fact_among_good_ones_is_counted_and_not_sent_back(
     client: httpx2.AsyncClient, model: ModelServer, bad: str
 ) -> None:
     first, last = json.dumps(REDIS), json.dumps(CONFIG)
@@ -213,7 +213,7 @@ async def test_a_malformed_fact_is_sent_back_once_then_counted_and_the_others_ar
     model.say(f'{{"facts": [{first}, {bad}, {last}], {slots}}}')
     session = await talked(client)
     report = await observed(client, session)
-    assert (report["memories"], report["refused"], len(model.asked)) == (2, {"malformed": 1}, 2)
+    assert (report["memories"], report["refused"], len(model.asked)) == (2, {"malformed": 1}, 1)
     assert await texts(client) == [REDIS["text"], CONFIG["text"]]
 
 
@@ -575,7 +575,9 @@ async def test_memory_and_rules_files_are_not_shown_but_recalled_rows_may_be_nam
         assert injected not in transcript
     for there in ("Which river?", "[toolCall mcp__esker__recall_memory(", "[toolResult Bash: rhine.txt]", "Thanks."):
         assert there in transcript
-    assert section(model.prompt(), "What the agent knew:") == [f"- {note['id']} Our river is the Rhine."]
+    assert section(model.prompt(), "What the agent knew:") == [
+        f"- {note['id']} {note['said_at'][:10]} {note['priority']} Our river is the Rhine."
+    ]
     used = (await client.get(f"/v1/memories/{note['id']}")).json()
     assert used["last_used_at"] > note["last_used_at"]
 

@@ -5,6 +5,7 @@ import re
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from datetime import UTC, datetime
 from importlib.resources import files
 from typing import Any
 
@@ -17,7 +18,7 @@ from esker.server.providers.echoes import Echoes
 from esker.server.providers.messages_api import Endpoint, MessagesModel
 from esker.server.providers.model_observer import ModelObserver
 from tests.support.model_server import ModelServer, ScriptedAnswer, Unmetered, model_server
-from tests.support.records import message, session
+from tests.support.records import memory, message, session
 
 NUMBERS = "nought one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen".split()
 COLOURS = [f"{tens}{ones}" for tens in ("red", "blue", "green", "grey") for ones in NUMBERS]
@@ -236,3 +237,36 @@ def test_every_sentence_of_a_prompt_is_recognised_in_any_formatting() -> None:
 )
 def test_a_fact_that_only_shares_words_with_the_instructions_is_kept(fact: str) -> None:
     assert not Echoes(prompt("observer")).contain(fact)
+
+
+def citing(*seqs: int) -> dict[str, Any]:
+    """Return an answer with one fact of each message, whose number may be wrong."""
+    return {
+        "facts": [{"text": text(seq % 10), "priority": "medium", "category": "fact", "sources": [seq]} for seq in seqs]
+    }
+
+
+@pytest.mark.parametrize(
+    ("seqs", "asked"), [((1, 2, 13), 1), ((1, 12), 2), ((11, 12, 3), 2)], ids=["one of three", "half", "most"]
+)
+async def test_a_first_answer_is_sent_back_only_if_half_of_its_citations_are_bad(
+    model: ModelServer, seqs: tuple[int, ...], asked: int
+) -> None:
+    model.say(citing(*seqs))
+    result = await observed(model, talk("u", "a", "u"))
+    assert len(model.asked) == asked
+    assert [fact.source_seqs for fact in result.facts] == [(seq,) for seq in seqs if seq < 10]
+    assert result.refused["unknown_source"] == sum(seq > 10 for seq in seqs)
+
+
+async def test_earlier_rows_are_shown_with_their_date_and_priority(model: ModelServer) -> None:
+    model.say({"facts": []})
+    rows = (
+        memory("Use tabs.", id="mem_1", priority="high", said_at=datetime(2026, 3, 1, 23, 30, tzinfo=UTC)),
+        memory("Maybe Redis.", id="mem_2", priority="low", tentative=True),
+    )
+    shown = talk("u")
+    await observed(model, replace(shown, previous=rows, session=replace(shown.session, timezone="Asia/Tokyo")))
+    lines = model.prompt().splitlines()
+    assert "- mem_1 2026-03-02 high Use tabs." in lines
+    assert "- mem_2 2026-03-02 low (tentative) Maybe Redis." in lines

@@ -133,14 +133,17 @@ def label_tokens(text: str) -> int:
     return estimate_tokens(text)
 
 
-def offered_line(memory: Memory) -> str:
-    """Return one row as the observer sees it: on one line, with its id, so that the observer can name it."""
-    return f"- {memory.id} {' '.join(memory.content.split())}"
+def offered_line(memory: Memory, timezone: str) -> str:
+    """Return one row as the observer sees it: on one line, with the id that names it, its date and its priority."""
+    reserved = TENTATIVE if memory.tentative else ""
+    about = f"{local_date(memory.said_at, timezone)} {memory.priority}{reserved}"
+    return f"- {memory.id} {about} {' '.join(memory.content.split())}"
 
 
 def offered_cost(memory: Memory) -> int:
     """Return the tokens of that line."""
-    return estimate_tokens(offered_line(memory)) + 1
+    # A date has the same tokens in every time zone.
+    return estimate_tokens(offered_line(memory, "UTC")) + 1
 
 
 def date_line(day: str) -> str:
