@@ -12,6 +12,8 @@ KNOWN_MEMORY_TOKENS = 4_000
 """The most tokens of memories from the agent's pack and recalls that the observer is shown, in addition."""
 RELATED_MEMORY_TOKENS = 2_000
 """The most tokens of related memories of the project that the observer is shown, in addition."""
+MIN_REFLECTION_TOKENS = 1_000
+"""The fewest tokens of rows that are reflected without a request: fewer are not worth a call of a model."""
 DEFAULT_EFFECTIVE_CONTEXT = 200_000
 
 
@@ -38,4 +40,4 @@ def budgets(effective_context: int) -> Budgets:
 
 def reflect_trigger(effective_context: int, reflect_at_tokens: int | None) -> int:
     """Return at how many tokens of live observations a session is reflected: its own number, else its budget."""
-    return reflect_at_tokens or budgets(effective_context).observation_tokens
+    return max(MIN_REFLECTION_TOKENS, reflect_at_tokens or budgets(effective_context).observation_tokens)

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from itertools import groupby
 
+from esker.server.core.budgets import MIN_REFLECTION_TOKENS
 from esker.server.core.errors import InvalidInput, RowsChanged
 from esker.server.core.facts.records import ReflectionTask
 from esker.server.core.records import Lease, Memory
@@ -111,10 +112,15 @@ async def _batches(parts: Parts, connection: Connection, asked: PoolReflection) 
 
 
 async def reflect_pool_leased(parts: Parts, lease: Lease) -> None:
-    """Condense every batch that is due, each in a transaction of its own, and finish the job."""
+    """Condense every batch that is due, each in a transaction of its own, and finish the job.
+
+    The periodic job leaves a small batch until more of its rows are old enough.
+    """
     asked = _requested_options(lease)
+    least = MIN_REFLECTION_TOKENS if lease.subject == POOL else 0
     async with parts.database.tenant(lease.pool_id) as connection:
-        planned = [[row.id for row in batch] for batch in await _batches(parts, connection, asked)]
+        due = await _batches(parts, connection, asked)
+    planned = [[row.id for row in batch] for batch in due if tokens_of(batch) >= least]
     for ids in planned:
         await _reflect_batch(parts, lease, asked, ids)
     await _end(parts, lease)

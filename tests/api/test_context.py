@@ -311,10 +311,10 @@ async def test_a_context_says_when_to_observe_and_when_to_reflect(
     session = await opened(client, effective_context=1_000)
     context = await context_of(client, session)
     assert (context["should_observe"], context["should_reflect"]) == (False, False)
-    facts = [fact(f"The keeper of lighthouse number {n} is called by a name of its own.") for n in range(25)]
+    facts = [fact(f"The keeper of lighthouse number {n} is called by a name of its own.") for n in range(75)]
     await kept(client, model, *facts, days_ago=0, effective_context=1_000)
     model.say({"rows": [], "dropped": []})
-    assert sum(r["tokens"] for r in (await client.get("/v1/memories?limit=100")).json()["memories"]) >= 325
+    assert sum(r["tokens"] for r in (await client.get("/v1/memories?limit=100")).json()["memories"]) >= 1_000
     assert (await context_of(client, session))["should_reflect"]
     settings = Settings.from_environment(
         {"ESKER_EMBEDDER": "none", "ESKER_OBSERVE_TOKENS": "10", "ESKER_OBSERVER": "off"}

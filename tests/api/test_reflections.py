@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncGenerator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -10,9 +11,11 @@ import httpx2
 import psycopg
 import pytest
 
+from esker.server.core.facts.records import Draft, Reflected, ReflectionTask
 from esker.server.core.ids import memory_ids_in
 from esker.server.core.records import Lease, Principal
 from esker.server.db.database import Database
+from esker.server.providers.roles import Meter
 from esker.server.store import jobs
 from esker.server.usecases import run_job as running
 from esker.server.usecases.authenticate import create_key, create_pool
@@ -20,7 +23,12 @@ from esker.server.usecases.ingest import IncomingMessage, ingest
 from esker.server.usecases.observe import observe_leased
 from esker.server.usecases.open_session import SessionRequest, open_session
 from esker.server.usecases.parts import Parts
-from esker.server.usecases.reflect_pool import PoolReflection, plan_pool_reflection, reflect_pool_leased
+from esker.server.usecases.reflect_pool import (
+    PoolReflection,
+    plan_pool_reflection,
+    reflect_pool,
+    reflect_pool_leased,
+)
 from esker.server.usecases.reflections import list_reflections
 from esker.server.usecases.remember import Note, remember
 from esker.server.usecases.run_job import claim_job, run_job
@@ -657,9 +665,6 @@ async def test_concurrent_undo_forget_reflect_and_observe_leave_every_fact_once(
 # The daily run -----------------------------------------------------------------------------------------------------
 
 
-SPOKEN = ("Please fix the login.", "Please look at the login page once more.", "Never use floats.")
-
-
 async def at_work(parts: Parts, pool_id: str) -> Lease | None:
     """Run the pool's reflection if it is due, and return its lease."""
     lease = await claim_job(parts, pool_id, ["reflect_pool"])
@@ -680,10 +685,43 @@ async def spoken(parts: Parts, pool_id: str, *texts: str) -> None:
     await run_job(parts, lease, observe_leased)
 
 
-async def test_the_pool_is_reflected_daily_with_rows_of_at_least_three_days(
-    parts: Parts, pool_id: str, clock: FakeClock
+class JoiningReflector:
+    """Writes one short row for all rows that it is given."""
+
+    name = "joining"
+
+    async def reflect(self, task: ReflectionTask, meter: Meter) -> Reflected:
+        """Return one row that cites every row of the task."""
+        return Reflected((Draft("The shelves are full of jars.", "medium", "fact", tuple(r.id for r in task.rows)),))
+
+    async def close(self) -> None:
+        """Close nothing."""
+
+
+def shelves() -> list[Note]:
+    """Return notes of more than 1,000 tokens altogether."""
+    return [Note(f"Shelf {word} has {', '.join(f'{word} jar {n}' for n in range(40))}.") for word in WORDS]
+
+
+async def test_rows_below_1000_tokens_are_not_reflected_daily_but_on_request(
+    parts: Parts, who: Principal, clock: FakeClock
 ) -> None:
-    await spoken(parts, pool_id, *SPOKEN)
+    parts = replace(parts, reflector=JoiningReflector())
+    await remember(parts, who, shelves()[:2])
+    clock.advance(days=4)
+    assert await at_work(parts, who.pool_id)
+    assert await list_reflections(parts, who.pool_id) == []
+    await reflect_pool(parts, who.pool_id, PoolReflection(), wait=False)
+    assert await at_work(parts, who.pool_id)
+    [made] = await list_reflections(parts, who.pool_id)
+    assert 0 < made.tokens_before < 1_000
+
+
+async def test_the_pool_is_reflected_daily_with_rows_of_at_least_three_days(
+    parts: Parts, who: Principal, clock: FakeClock
+) -> None:
+    parts, pool_id = replace(parts, reflector=JoiningReflector()), who.pool_id
+    await remember(parts, who, shelves())
     assert await at_work(parts, pool_id) is None
     for day in (1, 2):
         clock.advance(hours=23)
@@ -695,7 +733,7 @@ async def test_the_pool_is_reflected_daily_with_rows_of_at_least_three_days(
     assert await plan_pool_reflection(parts, pool_id, PoolReflection())
     assert await at_work(parts, pool_id)
     [made] = await list_reflections(parts, pool_id)
-    assert (made.scope, made.state) == ("pool", "committed")
+    assert (made.scope, made.state, made.tokens_before >= 1_000) == ("pool", "committed", True)
     clock.advance(hours=24.1)
     await at_work(parts, pool_id)
     assert await list_reflections(parts, pool_id) == [made]

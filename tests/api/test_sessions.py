@@ -145,6 +145,16 @@ async def test_a_tool_that_was_called_in_an_earlier_batch_keeps_its_name(
     assert row == ("[toolResult WebFetch: a page]", "external")
 
 
+async def test_a_result_is_stored_for_search_at_more_length_than_an_observer_is_shown(
+    client: httpx2.AsyncClient, owner_url: str
+) -> None:
+    session = await opened(client)
+    await said(client, session, user("m1", [{"type": "tool_result", "tool_use_id": "t1", "content": "page " * 250}]))
+    with psycopg.connect(owner_url) as connection:
+        row = connection.execute("SELECT length(text), tokens > 2 * shown_tokens FROM messages").fetchone()
+    assert row == (len("[toolResult: ]") + 1_249, True)
+
+
 async def test_secrets_are_masked_before_they_are_stored(client: httpx2.AsyncClient, owner_url: str) -> None:
     secret = "ghp_" + "a1b2c3d4e5" * 4
     session = await opened(client, "s1", cwd=f"/home/{secret}", project=f"https://me:{secret}@example.org/x")

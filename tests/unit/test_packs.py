@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from esker.server.core.budgets import budgets
+from esker.server.core.budgets import budgets, reflect_trigger
 from esker.server.core.conversation.records import Group, Session
 from esker.server.core.pack.records import PackRow
 from esker.server.core.pack.rendering import PackLines, fenced, open_group, own_line, pool_line, render_own, render_pack
@@ -247,3 +247,11 @@ def test_rows_under_one_heading_pay_for_it_once() -> None:
     spent = render_own(chosen.lines, "UTC")[1]
     budget = budgets(where.effective_context).observation_tokens
     assert budget - 60 <= spent <= budget, "all that is left is the reserve of the tags and less than one row"
+
+
+@pytest.mark.parametrize(
+    ("context", "own", "trigger"),
+    [(200_000, None, 65_000), (1_000, None, 1_000), (1_000, 400, 1_000), (200_000, 70_000, 70_000)],
+)
+def test_no_session_is_reflected_below_1000_tokens(context: int, own: int | None, trigger: int) -> None:
+    assert reflect_trigger(context, own) == trigger
