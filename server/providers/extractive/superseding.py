@@ -271,6 +271,10 @@ def _compared(now: Value, then: Value, said: Assertion, other: Assertion) -> _Ve
     if not _same_kind(now, then, waived=said.corrects, marked=marked) or _are_two_things(now, then):
         return _Verdict.NOTHING
     subject, former = _subjects(now, then)
+    if now.relation == "to":
+        # A word such as "de" joins the parts of a name as well as it precedes a former value.
+        subject = subject.union(*(part for part in said.given_up if part <= former))
+        former -= said.terms & places_of_software("environments")
     if subject and subject == former:
         return _of_same(now, then, marked=marked)
     if not subject or not marked:
@@ -313,6 +317,8 @@ def _subjects(now: Value, then: Value) -> tuple[frozenset[str], frozenset[str]]:
     named, named_then = (frozenset(term for term in value.terms if not term[0].isdigit()) for value in (now, then))
     if named == named_then and named and named < now.terms:
         return subject | named, former | named
+    if not named and named_then < then.terms and named_then & subject == named_then:
+        return subject, former | named_then  # "upgraded Postgres to 16", before it "on Postgres 14"
     real, real_then = (frozenset(term for term in some if term[0] != "@") for some in (subject, former))
     return (real, real_then) if real and real_then else (subject, former)
 
