@@ -384,3 +384,52 @@ def test_sentences_are_found_in_linear_time(piece: str) -> None:
 
     # Eight times the text would take 64 times as long if it were quadratic.
     assert seconds(32_000) < 24 * max(seconds(4_000), 0.002)
+
+
+def test_a_choice_by_its_place_is_kept_with_the_item_that_it_names() -> None:
+    shown = conversation(
+        ("user", "where could the queue live?"),
+        ("assistant", "Two ways:\n1. A table in Postgres\n2. A list in Valkey with a consumer group"),
+        ("user", "the second one"),
+    )
+    assert "A list in Valkey" in the_fact("second one", among=facts(shown)).content
+
+
+def test_a_value_for_the_agents_last_answer_is_kept_with_the_question_that_names_its_subject() -> None:
+    shown = conversation(
+        ("user", "what page size does the exporter use?"),
+        ("assistant", "It uses 200 rows, set in `export.py`."),
+        ("user", "make it 500"),
+    )
+    assert "exporter" in the_fact("make it 500", among=facts(shown)).content
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "ffs, dont ever edit generated files, run the generator every time",
+        "pls dont push to main in this repo",
+    ],
+)
+def test_a_rule_without_apostrophes_is_a_rule(said: str) -> None:
+    assert the_fact("dont", among=facts(conversation(("user", said)))).category == "preference"
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "if Fastly ever raises the price we would switch the CDN to Bunny",
+        "the guy at the booth keeps telling us to move to Bunny instead of Fastly",
+        "hold on a minute brb",
+    ],
+)
+def test_a_condition_a_third_party_and_a_pause_decide_nothing(said: str) -> None:
+    assert not [fact for fact in facts(conversation(("user", said))) if fact.category in ("decision", "preference")]
+
+
+def test_what_a_speaker_says_of_themselves_without_a_subject_is_kept_with_their_name() -> None:
+    shown = conversation(
+        ("user", "Kai: How was the summer, did you get around?"),
+        ("user", "Noor: Cold but lovely, we had snow in June. Also started violin lessons at the town school."),
+    )
+    assert the_fact("violin lessons", among=facts(shown)).content.startswith("Noor said:")

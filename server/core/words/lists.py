@@ -17,6 +17,8 @@ Entries = Mapping[str, tuple[str, ...]]
 """The entries of one list by language."""
 
 _APOSTROPHE = re.compile(r"(?<=\w)'(?=\w)")
+# People leave these apostrophes out, and what is left is no other word: "dont", "lets", "thats", "im", "ive".
+_OFTEN_LEFT_OUT = re.compile(r"(?<=n)'(?=t(?!\w))|(?<=\blet)'(?=s)|(?<=\bthat)'(?=s)|(?<=\bi)'(?=m\b|ve\b)")
 _IN_CJK = re.compile(f"[{CJK}]")
 # These characters make an entry a regular expression. A full stop alone does not: abbreviations end with one.
 _SYNTAX = re.compile(r"[\\^$|?*+()\[\]{}]")
@@ -122,4 +124,5 @@ def cue(*entries: str) -> re.Pattern[str]:
     plain = [entry for entry in entries if not is_pattern(entry)]
     patterns = [f"(?:{entry})" for entry in entries if is_pattern(entry)]
     joined = "|".join((*([whole(plain)] if plain else []), *patterns))
+    joined = _OFTEN_LEFT_OUT.sub("['’]?", joined)
     return re.compile(_APOSTROPHE.sub("['’]", joined), re.IGNORECASE)

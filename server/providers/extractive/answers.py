@@ -1,5 +1,6 @@
 """Reads a reply together with what it replies to: an agreement with a proposal, or an answer with its question."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -8,6 +9,7 @@ from esker.server.core.conversation.records import Message
 from esker.server.core.facts.records import Fact
 from esker.server.core.text import labels
 from esker.server.core.text.terms import telling_words
+from esker.server.core.words.lists import keyed
 from esker.server.providers.extractive import cues
 from esker.server.providers.extractive.closing import proposals
 from esker.server.providers.extractive.sentences import clip, is_prose, split_sentences, width, word_count
@@ -17,6 +19,8 @@ from esker.server.providers.extractive.telling import content_words, leans, name
 # An agreement of more characters contains a statement of its own.
 LONGEST_AGREEMENT = 24
 _LONGEST_ANSWER = 240
+_LONGEST_ITEM = 160
+_WORD = re.compile(r"[^\W\d_]+")
 # A proposal of fewer characters depends on the sentence before it ("Shall I do that?").
 _SELF_CONTAINED = 45
 _MOST_PROPOSALS = 3
@@ -40,6 +44,8 @@ def read_answer(message: Message, before: Message | None, said: Sequence[str]) -
     """Return the answer in a message whose utterances are `said`; `before` is the assistant's message before it."""
     if before is None or not said:
         return Answer()
+    if item := _pointed_at(said[0], before):
+        return Answer((_picked(message, before, said[0], item),), 1)
     offered = _offered(before)
     question = _last_question(offered)
     proposal = _last_proposal(offered)
@@ -54,8 +60,30 @@ def read_answer(message: Message, before: Message | None, said: Sequence[str]) -
     if question and _is_answer(said[0], question, choice=choice):
         rest = f" {said[1]}" if len(said) > 1 and width(said[0]) < _SELF_CONTAINED and not cues.asks(said[1]) else ""
         fact = _answered(message, before, question, said[0] + rest, choice=choice)
-        return Answer((fact,) if _tells(said[0] + rest) else (), 2 if rest else 1)
+        tells = _tells(said[0] + rest) or (choice and stands_alone(question) and not cues.NO_ANSWER.search(said[0]))
+        return Answer((fact,) if tells else (), 2 if rest else 1)
     return Answer()
+
+
+def _pointed_at(reply: str, before: Message) -> str | None:
+    """Return the item of a list that a short reply names by its place ("the second one"); else None."""
+    if width(reply) > LONGEST_AGREEMENT or cues.asks(reply):
+        return None
+    ordinals = keyed("numbers.ordinals")
+    places = [int(ordinals[word]) for word in _WORD.findall(reply.casefold()) if word in ordinals]
+    items = [said.text for said in statements(spoken(before.content)) if said.is_item]
+    return items[places[0] - 1] if len(places) == 1 and 0 < places[0] <= len(items) > 1 else None
+
+
+def _picked(message: Message, before: Message, reply: str, item: str) -> Fact:
+    return Fact(
+        content=f"{labels.DECISION}: {reply}{labels.IN_ANSWER}“{clip(item, _LONGEST_ITEM)}”)",
+        priority="medium" if stands_alone(item) else "low",
+        category="decision",
+        trust="user" if message.role == "user" else "assistant",
+        source_seqs=(before.seq, message.seq),
+        said_at=message.sent_at,
+    )
 
 
 def _offered(before: Message) -> list[str]:

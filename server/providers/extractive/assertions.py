@@ -437,6 +437,8 @@ _DATE = re.compile(
     re.IGNORECASE,
 )
 _NAME = re.compile(rf"[^\W\d_]?[A-ZÀ-ÖØ-ÞА-ЯЁ]|[^\s{CJK}]{{0,60}}[^\s{CJK}.,]?[./_\d-][^\s{CJK}]|[^\W\d_{CJK}]+ \d|`")
+# A number of things that no list of units has: "200 rows".
+_COUNT = re.compile(r"\d[\d.,]* ([a-zà-öø-ÿ]{3,})")
 _LATIN = re.compile(r"[A-Za-z]")
 
 
@@ -452,6 +454,8 @@ def _kind_of(text: str) -> str:
         return amount["counted"].casefold().rstrip("s") if amount["counted"] else amount["sign"]
     if amount and amount[0].strip() == text.strip():
         return "number"
+    if counted := _COUNT.fullmatch(text):
+        return counted[1].rstrip("s")
     if _IN_CJK.search(text):
         return "name" if _LATIN.search(text) else "word"
     return "name" if _NAME.search(text) else "word"

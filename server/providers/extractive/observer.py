@@ -87,6 +87,12 @@ class _UserTurn:
     work: list[Message] = field(default_factory=list[Message])
 
     @property
+    def question(self) -> str:
+        """The question that the user's message ends with; it can be empty."""
+        last = self.opening.utterances[-1] if self.opening and self.opening.utterances else ""
+        return last if cues.asks(last) else ""
+
+    @property
     def request(self) -> str | None:
         return request(self.opening) if self.opening else None
 
@@ -98,7 +104,7 @@ def _turns(messages: Sequence[Message], named: Mapping[int, str]) -> Iterator[_U
         if starts_turn(message) or (message.seq in named and message.role == "assistant"):
             yield turn
             speaker = named.get(message.seq)
-            turn = _UserTurn(read_speech(message, None if speaker else before, speaker))
+            turn = _UserTurn(read_speech(message, None if speaker else before, speaker, turn.question))
             before = None  # a question is answered once
         else:
             turn.work.append(message)

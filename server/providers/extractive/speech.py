@@ -71,7 +71,7 @@ _PLAIN = CueRule(cues.FACT, labels.SAID, "fact", "low")
 
 @dataclass(frozen=True, slots=True)
 class Speech:
-    """A message's utterances in the person's own words; `context` is what the first of them refers to, if known."""
+    """A message's utterances in the person's own words; `asked` is the user's question that `before` answers."""
 
     message: Message
     before: Message | None
@@ -79,6 +79,13 @@ class Speech:
     utterances: tuple[str, ...]
     quoted: tuple[str, ...]
     answer: Answer
+    asked: str
+
+    @property
+    def offered(self) -> str | None:
+        """The proposal or last sentence that the message answers, behind the question that names its subject."""
+        said = last_offered(self.before) if self.before else None
+        return f"{self.asked} {said}" if said and leans(said) and self.asked else said
 
     @property
     def takes_back(self) -> bool:
@@ -91,11 +98,11 @@ class Speech:
         return self.utterances[self.answer.utterances :]
 
 
-def read_speech(message: Message, before: Message | None, speaker: str | None = None) -> Speech:
-    """Return the own words of a message; `before` is the assistant's message that it answers."""
+def read_speech(message: Message, before: Message | None, speaker: str | None = None, asked: str = "") -> Speech:
+    """Return the own words of a message; `before` is the assistant's message that it answers, `asked` is its cause."""
     written = authorship(spoken(message.content), spoken(before.content) if before else "")
     said = tuple(_utterances(without_speaker(written.own, speaker)))
-    return Speech(message, before, speaker, said, written.quoted, read_answer(message, before, said))
+    return Speech(message, before, speaker, said, written.quoted, read_answer(message, before, said), asked)
 
 
 def _utterances(own: str) -> list[str]:
@@ -193,7 +200,8 @@ def speech_facts(speech: Speech, known: Sequence[str]) -> list[Fact]:
 def _stated(speech: Speech, known: Sequence[str]) -> Iterator[Fact]:
     earlier = ""
     for place, utterance in enumerate(speech.rest):
-        rule = _rule(utterance) or (_ORDER if _sets_value(utterance, known) else None)
+        values = [*known, speech.offered] if speech.offered and place == 0 else known
+        rule = _rule(utterance) or (_ORDER if _sets_value(utterance, values) else None)
         if rule and (fact := _fact(speech, utterance, rule, earlier, is_first=place == 0)):
             yield fact
         earlier = utterance
@@ -251,7 +259,8 @@ def _first(rules: Sequence[CueRule], utterance: str) -> CueRule | None:
     """Return the first rule that matches; a denied, planned or conditional outcome and a mere possibility do not."""
     for rule in rules:
         match = rule.cue.search(utterance)
-        if match and not _is_other(rule, utterance[: match.end()]):
+        imagined = match and rule.label == labels.DECISION and cues.WOULD.search(utterance[: match.start()])
+        if match and not imagined and not _is_other(rule, utterance[: match.end()]):
             return rule
     return None
 
@@ -302,7 +311,7 @@ def _priority(rule: CueRule, utterance: str, speaker: str | None) -> Priority:
 def _in_context(speech: Speech, fact: Fact, rule: CueRule, earlier: str, *, is_first: bool) -> Fact | None:
     """Return a fact that depends on other words, together with them; None or a low fact if they are missing."""
     said = fact.content.partition(": ")[2]
-    offered = last_offered(speech.before) if is_first and speech.before else None
+    offered = speech.offered if is_first else None
     if is_first and speech.quoted:
         about, how, cited = speech.quoted[-1], labels.ABOUT, ()
     elif offered and speech.before:

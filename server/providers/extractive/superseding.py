@@ -185,7 +185,8 @@ def _verdict(said: Assertion, other: Assertion) -> _Verdict:
     verdict = max(verdicts.values(), default=_Verdict.NOTHING)
     changed = frozenset[str]().union(*(then.subject for then, one in verdicts.items() if one == verdict))
     # Of a row about two things one may still hold.
-    kept = any(then.subject and not then.subject & changed for then, one in verdicts.items() if one < verdict)
+    held = [then for then, one in verdicts.items() if one < verdict and then.relation[:4] != "open"]
+    kept = any(then.subject and not then.subject & changed for then in held)
     return _Verdict.UNLIKE if kept and changed and verdict else verdict
 
 
@@ -268,7 +269,8 @@ def _compared(now: Value, then: Value, said: Assertion, other: Assertion) -> _Ve
     marked, there = now.marked or said.corrects, other.terms - frozenset[str]().union(*other.given_up)
     if now.added or then.added or now.terms <= there or then.terms <= now.terms:
         return _Verdict.NOTHING
-    if not _same_kind(now, then, waived=said.corrects, marked=marked) or _are_two_things(now, then):
+    same_kind = _is_numbered(now, then) or _same_kind(now, then, waived=said.corrects, marked=marked)
+    if not same_kind or _are_two_things(now, then):
         return _Verdict.NOTHING
     subject, former = _subjects(now, then)
     if now.relation == "to":
@@ -314,13 +316,23 @@ def _of_less(now: Value, then: Value, missing: frozenset[str]) -> _Verdict:
 def _subjects(now: Value, then: Value) -> tuple[frozenset[str], frozenset[str]]:
     """Return the terms of both subjects; of two versions of one thing, the thing is part of the subject."""
     subject, former = now.subject, then.subject
-    named, named_then = (frozenset(term for term in value.terms if not term[0].isdigit()) for value in (now, then))
+    named, named_then = _without_digits(now), _without_digits(then)
     if named == named_then and named and named < now.terms:
         return subject | named, former | named
-    if not named and named_then < then.terms and named_then & subject == named_then:
-        return subject, former | named_then  # "upgraded Postgres to 16", before it "on Postgres 14"
+    if _is_numbered(now, then):
+        return subject, former | named_then
     real, real_then = (frozenset(term for term in some if term[0] != "@") for some in (subject, former))
     return (real, real_then) if real and real_then else (subject, former)
+
+
+def _without_digits(value: Value) -> frozenset[str]:
+    return frozenset(term for term in value.terms if not term[0].isdigit())
+
+
+def _is_numbered(now: Value, then: Value) -> bool:
+    """Whether a number belongs to a thing that an earlier value names with one: "Postgres to 16", "Postgres 14"."""
+    named = _without_digits(then)
+    return now.kind == "number" and bool(named) and named < then.terms and named <= now.subject
 
 
 def _same_kind(now: Value, then: Value, *, waived: bool, marked: bool) -> bool:
@@ -343,8 +355,9 @@ def _is_only_one(now: Value, then: Value) -> bool:
 
 def _answers_to(said: Assertion, other: Assertion) -> bool:
     """Whether a value without a subject ("make it 45") takes the place of a value of the same kind."""
-    lone = [value for value in said.values if not value.subject and not value.added]
-    if said.given_up or said.topic or not other.firm:
+    lone = [value for value in said.values if not value.subject - said.loose and not value.added]
+    about = said.topic - said.loose
+    if not about <= other.terms or (said.given_up and not about) or not other.firm:
         return False
     return any(_answers(now, then, said) and not now.terms <= other.terms for now in lone for then in other.values)
 
