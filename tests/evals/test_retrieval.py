@@ -159,6 +159,11 @@ async def test_a_reflection_covers_the_turns_behind_its_sources(url: str, tmp_pa
         said = f"The cause is that the id of the {word} was renamed. Fixed the {word} test."
         lines += [{"turn": f"fixed-{place}", "role": "assistant", "text": said}]
         lines += [{"turn": f"asked-{place}", "text": f"Please also look at the {word} page, slow on my aunt's phone."}]
+    # The second value overtakes the first, so that the reflection has something to leave out.
+    for place, limit in enumerate((30, 40)):
+        said = f"The limit of the queue in the worker is {limit} jobs."
+        lines += [{"turn": f"limit-{place}", "role": "assistant", "text": said}]
+        lines += [{"turn": f"looked-{place}", "text": "Please look again."}]
     lines += [{"query": "1", "text": "Which test of the ferry was fixed?", "evidence": ["fixed-2"]}]
     (tmp_path / "work.jsonl").write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
     with Server(url) as server:

@@ -149,6 +149,8 @@ def _report(said: Statement) -> _Report | None:
     text = cues.OPENING.sub("", said.text).strip()
     if (word_count(text) < _SHORTEST and not said.is_item) or _is_question(text) or cues.OFFER.search(text):
         return None
+    if cues.OBEYS.search(text):
+        return None
     kind = _kind(said, text)
     says_nothing = cues.PASSING.search(text) or _instructs(text) or _introduces_steps(said)
     if not any(map(str.isalnum, text)) or (kind != "proposed" and says_nothing):

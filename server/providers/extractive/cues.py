@@ -92,6 +92,8 @@ HEADING_OPEN = _observer("heading_open")
 HEADING_PROPOSED = _observer("heading_proposed")
 HEADING_DONE = _observer("heading_done")
 HEADING_FORMER = _observer("heading_former")
+# Follows what a comment or a note in a file demands, which nobody vouches for.
+OBEYS = _observer("obeys")
 # Announces a discovery.
 DISCOVERY = _observer("discovery")
 HEADING_GENERAL = _observer("heading_general")
