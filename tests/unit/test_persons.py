@@ -51,7 +51,8 @@ def test_a_message_without_a_name_has_the_name_of_its_role() -> None:
 @pytest.mark.parametrize(
     "courtesy",
     ["Hey Karl, good to see you!", "That sounds amazing!", "I'm so sorry to hear that.", "You must be thrilled.",
-     "Congratulations, Karl!", "What did you paint?", "Take care!", "I'm so proud of you."],
+     "Congratulations, Karl!", "What did you paint?", "Take care!", "I'm so proud of you.", "Huge!",
+     "Oh Karl, I'm so sorry."],
 )  # fmt: skip
 def test_greetings_praise_pity_and_questions_are_not_kept(courtesy: str) -> None:
     facts = chat(("user", f"Ines: {courtesy}"), ("user", "Karl: I bought a boat."))
@@ -64,6 +65,11 @@ def test_an_answer_that_cannot_be_understood_alone_quotes_the_question_of_the_ot
         f"Karl said: In August.{labels.IN_ANSWER}“When does the pottery class start?”)"
     ]
     assert facts[0].source_seqs == (1, 2)
+
+
+def test_a_statement_with_a_question_at_its_end_is_kept() -> None:
+    [fact] = chat(("user", "Ines: I sold my old bike yesterday, can you believe it?"), ("user", "Karl: Huge!"))
+    assert fact.content == "Ines said: I sold my old bike yesterday."
 
 
 # The records' first message is of Monday, 2 March 2026.

@@ -1,5 +1,6 @@
 """Reads a chat of people: each tells of a life, and what one of them states of it is a fact about that person."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
@@ -22,6 +23,10 @@ _LONGEST_JOINED, _LONGEST_QUOTED = 240, 160
 _FEWEST_ANSWERING, _FEWEST_OWN, _FEWEST = 1, 2, 3
 # Maximum characters of a sentence that can be mere courtesy: a longer one tells something besides.
 _LONGEST_COURTESY = 90
+# Maximum characters of a question at the end of a statement.
+_LONGEST_TAG = 24
+# A name with which a person is addressed: "Karl, …".
+_VOCATIVE = re.compile(r"^[^\W\d_]{2,20}, ")
 
 
 def chat_facts(messages: Sequence[Message], people: Mapping[int, str]) -> list[Fact]:
@@ -33,7 +38,7 @@ def chat_facts(messages: Sequence[Message], people: Mapping[int, str]) -> list[F
         speaker = people.get(message.seq)
         if speaker is None:
             continue
-        said = [each.text for each in statements(without_speaker(spoken(message.content), speaker))]
+        said = [_without_tag(each.text) for each in statements(without_speaker(spoken(message.content), speaker))]
         answers = asked if asked and people.get(asked[0].seq) != speaker else None
         told = _told(said, is_asked=answers is not None)
         facts += _message_facts(message, speaker, told, answers, latest.get(speaker))
@@ -87,7 +92,7 @@ def _told(said: Sequence[str], *, is_asked: bool) -> list[tuple[str, bool]]:
 
 def _answers(text: str) -> bool:
     """Whether a reply says more than yes or no ("Yes, in June.")."""
-    return only_agrees(text) and content(cues.INTERJECTION.sub("", text)) >= _FEWEST_ANSWERING
+    return only_agrees(text) and not _exclaims(text) and content(cues.INTERJECTION.sub("", text)) >= _FEWEST_ANSWERING
 
 
 def _is_courtesy(text: str) -> bool:
@@ -95,7 +100,20 @@ def _is_courtesy(text: str) -> bool:
     if cues.asks(text) or only_agrees(text) or cues.FILLER.search(text):
         return True
     bare = cues.INTERJECTION.sub("", text) or text
-    return len(text) <= _LONGEST_COURTESY and bool(cues.COURTESY.search(text) or cues.COURTESY.search(bare))
+    forms = (text, bare, _VOCATIVE.sub("", bare))
+    return _exclaims(text) or (len(text) <= _LONGEST_COURTESY and any(map(cues.COURTESY.search, forms)))
+
+
+def _exclaims(text: str) -> bool:
+    """Whether a sentence is an exclamation of a word or two ("Huge!")."""
+    return text.endswith(("!", "！")) and content(text) < _FEWEST_OWN and not cues.SELF.search(text)
+
+
+def _without_tag(text: str) -> str:
+    """Return a statement about the past without the question at its end ("…, can you believe it?")."""
+    told, comma, tag = text.rpartition(", ")
+    is_told = comma and len(tag) <= _LONGEST_TAG and cues.SELF.search(told) and cues.PAST.search(told)
+    return f"{told}." if is_told and tag.endswith("?") and not cues.asks(told) else text
 
 
 def _tells(text: str, *, is_answer: bool) -> bool:
