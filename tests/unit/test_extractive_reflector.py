@@ -272,6 +272,19 @@ def test_a_row_is_compared_with_twenty_others_at_most() -> None:
     assert compared <= 20 * len(rows)
 
 
+def test_a_date_that_another_clause_moves_is_outdated_in_chinese() -> None:
+    moved = ("医院来电，白内障手术改到3月25日上午，还是先做右眼。", "high", "state_change", "user")
+    assert left(ruling("妈妈的白内障手术定在3月18日上午。"), moved) == [moved[0]]
+
+
+def test_a_repeat_by_a_tool_lends_its_trust_to_no_ruling() -> None:
+    rule = "Uploads are never larger than 20 MB."
+    rows = log((rule, "medium", "preference", "tool"), (rule, "medium", "preference", "user"))
+    reflected = condensed(rows)
+    assert [draft.source_ids for draft in reflected.drafts] == [(rows[1].id,)]
+    assert reflected.dropped_ids == (rows[0].id,)
+
+
 def test_a_suspicion_goes_when_the_cause_is_found() -> None:
     suspected = ("Assistant suspects the clock of the runner of being the cause.", "medium", "fact", "assistant")
     found = ("Assistant found the cause: test_locale leaves LC_ALL set.", "high", "fact", "assistant")

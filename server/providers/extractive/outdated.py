@@ -262,9 +262,12 @@ def _gives_another_value(newer: _ReadRow, older: _ReadRow) -> bool:
 
 def _have_other_subjects(pairs: Sequence[tuple[Value, Value]], newer: _ReadRow, older: _ReadRow) -> bool:
     """Whether the values are of different things: of a narrower one, or each of a thing that the other lacks."""
-    narrower = {term for now, _ in pairs for term in terms(now.head)} - older.said
-    former = {term for _, then in pairs for term in terms(then.head)} - newer.said
-    return bool(narrower) and (bool(former) or not newer.says_change)
+    heads = {term for now, _ in pairs for term in terms(_MARKED.sub(" ", now.head))}
+    former_heads = {term for _, then in pairs for term in terms(then.head)}
+    narrower, former = heads - older.said, former_heads - newer.said
+    # Pairs of characters do not tell a verb from its subject; so the head must name the former subject.
+    marked = newer.says_change or (newer.values.is_cjk and newer.is_marked and bool(heads & former_heads))
+    return bool(narrower) and (bool(former) or not marked)
 
 
 def _is_of_one_key(pairs: Sequence[tuple[Value, Value]]) -> bool:

@@ -80,18 +80,31 @@ def _is_left_out(row: Memory, rows: Sequence[Memory]) -> bool:
 
 
 def _without_repeats(rows: Sequence[_MergedRow], vectors: Mapping[str, Sequence[float]]) -> list[_MergedRow]:
-    """Merge rows that say the same into the first: with the fullest, then latest wording and the highest priority."""
+    """Merge rows that say the same into the first: with the fullest, then latest wording and the highest priority.
+
+    Of two rows of different trust the more trusted one stays alone: the other would lower its trust.
+    """
+    places: dict[str, int] = {}
     kept: list[_MergedRow] = []
     for one, repeats in zip(rows, repeated([one.row for one in rows], vectors), strict=True):
         if repeats is None:
+            places[one.row.id] = len(kept)
             kept.append(one)
-            continue
-        place = next(place for place, merged in enumerate(kept) if repeats in merged.ids)
-        before = kept[place]
-        priority = max(before.row.priority, one.row.priority, key=PRIORITY_WEIGHT.__getitem__)
-        fullest = max(one.row, before.row, key=lambda row: len(set(terms(row.content))))
-        kept[place] = _MergedRow(replace(fullest, priority=priority), (*before.ids, *one.ids))
+        else:
+            kept[places[repeats]] = _merged(kept[places[repeats]], one)
     return kept
+
+
+def _merged(before: _MergedRow, one: _MergedRow) -> _MergedRow:
+    priority = max(before.row.priority, one.row.priority, key=PRIORITY_WEIGHT.__getitem__)
+    both = [more for more, other in ((one, before), (before, one)) if _is_trusted_as(more.row, other.row)]
+    fullest = max(both, key=lambda more: len(set(terms(more.row.content))))
+    ids = tuple(source for more in (before, one) if more in both for source in more.ids)
+    return _MergedRow(replace(fullest.row, priority=priority), ids)
+
+
+def _is_trusted_as(row: Memory, other: Memory) -> bool:
+    return at_least_as_trusted(row.trust, other.trust)
 
 
 def _without_outdated(rows: Sequence[_MergedRow], hindsight: Hindsight) -> list[_MergedRow]:

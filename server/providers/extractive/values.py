@@ -14,7 +14,7 @@ _WORD = re.compile(rf"\+?{_CHARACTER}{{1,80}}(?:[-._:/\\@,'’]{_CHARACTER}{{1,8
 _IS_CJK = re.compile(rf"[{CJK}]")
 _LETTERS = re.compile(r"[^\W\d_]+")
 _DIGITS = re.compile(r"\d+")
-_SENTENCE_END = re.compile(r"[.!?;:]\s+|[。！？；：]")
+_SENTENCE_END = re.compile(r"[.!?;:]\s+|[，。！？；：]")
 _IN_IDENTIFIER = re.compile(r"[_.@:/\\]")
 _SENTENCE_OPENERS = frozenset('.!?:;\n•→—("“„«`*')
 # Names of days do not distinguish two rows: they are a part of a date, which is a value.
