@@ -43,7 +43,7 @@ _OUTPUT = tuple(
         r"^\s+at \S.{0,300}[):\d]$",
         r"^\s*(?:[\w.$]{1,80}\.)?\w{0,60}(?:Error|Exception|Warning|Panic)\b(?:\s*\[[^\]]{1,60}\])?: ",
         r"^\s*(?:error|warning|fatal|remote|panic|thread '[^']{1,60}' panicked)(?:\[\w{1,20}\])?: ",
-        r"^\s*(?:npm|yarn|pnpm) (?:ERR!|WARN|error|warn)\b",
+        r"^\s*(?:npm|yarn|pnpm) (?:ERR!|(?:WARN|error|warn)\b)",
         r"^\s*\S{1,200}[:(]\d+[:,]\d+\)?:? ",
         r"^\s*(?:E  |FAILED |PASSED |PASS |FAIL |ok \d|not ok \d|--- FAIL|=== RUN|[✓✔✗✘×] )",
         r"^\s*\d+ (?:passed|failed|errors?|warnings?)\b",

@@ -1,0 +1,109 @@
+"""Whose words a line is: a person's own, a quotation, or pasted output."""
+
+import time
+
+import pytest
+
+from esker.server.providers.extractive.authorship import authorship
+
+PASTED = {
+    "a prompt": "ada@mill:~/shop$ make test",
+    "a log with a time": "2026-03-02 12:00:01 worker started with 4 threads",
+    "a log with a level": "[WARN] the cache is always full",
+    "an exception": "ValueError: the port must be a number",
+    "a frame": '  File "/srv/app.py", line 12, in main',
+    "a frame in JavaScript": "    at login (src/auth.ts:45:11)",
+    "a diagnostic": "src/auth.ts:45:11: 'x' is never used",
+    "a warning of a compiler": "warning: you should never use floats for money",
+    "an error of a tool": "npm ERR! missing script: build",
+    "JSON": '{"rule": "never use floats"}',
+    "a tree": "├── src",
+    "a tag": "<dependency>",
+    "a listing": "-rw-r--r-- 1 ada ada 512 notes.txt",
+    "a result of tests": "FAILED tests/test_login.py::test_port - KeyError",
+    "a count of tests": "3 failed, 12 passed in 0.4s",
+    "a header of a mail": "From: Ben <ben@example.org>",
+}
+
+
+@pytest.mark.parametrize("line", PASTED.values(), ids=PASTED.keys())
+def test_a_line_of_a_program_is_pasted_and_the_remarks_around_it_are_the_persons(line: str) -> None:
+    read = authorship(f"I get this since Monday.\n\n{line}\n\nWe use Postgres 16 here.")
+    assert read.pasted == (line,)
+    assert [said for said in read.own.splitlines() if said] == ["I get this since Monday.", "We use Postgres 16 here."]
+    assert read.quoted == ()
+
+
+@pytest.mark.parametrize(
+    "pasted",
+    [
+        "Traceback (most recent call last):\n  File \"a.py\", line 3, in f\nKeyError: 'id'",
+        "diff --git a/x.py b/x.py\n@@ -1 +1 @@\n-Never use floats.\n+Always use decimals.",
+        "$ make deploy\nWe always deploy from main.\nDeploying to staging",
+        "```\nNever use floats for money.\n```",
+        "~~~text\nI always use tabs.\n~~~",
+        "error: linking failed\nnote: never mix the two libraries",
+    ],
+    ids=["traceback", "diff", "prompt", "fence", "other fence", "error"],
+)
+def test_a_pasted_block_leaves_no_words_to_the_person(pasted: str) -> None:
+    read = authorship(pasted)
+    assert read.own == ""
+    assert read.pasted == tuple(pasted.splitlines())
+
+
+def test_remarks_beside_output_in_one_paragraph_are_the_persons() -> None:
+    output = "12:00:01 worker started\n12:00:02 worker stopped\n12:00:03 worker started"
+    assert authorship(f"this is what I see\n{output}").own == "this is what I see"
+    assert authorship(f"{output}\nwhy does it stop?").own == "why does it stop?"
+
+
+def test_what_a_person_presents_is_not_theirs() -> None:
+    read = authorship("the linter says:\n\nNever use floats for money.\n\nWe use Postgres 16 here.")
+    assert read.pasted == ("Never use floats for money.",)
+    assert "Postgres 16" in read.own
+
+
+def test_lines_behind_a_mark_are_quoted() -> None:
+    read = authorship("> Always use tabs.\n>Never use floats.\nI disagree with both.")
+    assert read.quoted == ("Always use tabs.", "Never use floats.")
+    assert read.own == "I disagree with both."
+
+
+def test_the_assistants_words_repeated_verbatim_are_quoted() -> None:
+    before = "I suggest:\n- Move the sessions into Redis.\n- Never use **floats** for money."
+    read = authorship("- Never use floats for money.\nthat one please", before)
+    assert read.quoted == ("Never use floats for money.",)
+    assert read.own == "that one please"
+
+
+def test_a_short_line_that_the_assistant_also_wrote_is_the_persons() -> None:
+    assert authorship("port 8377", "port 8377\nand more").own == "port 8377"
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "We always show error: and then the code, never a bare number.",
+        "Please never log Error: without the request's id.",
+        "I want warnings as errors from now on.",
+        "Use --strict in CI, always.",
+        "From now on the port is 8377.",
+        "The build should never need {} or [] in the settings.",
+    ],
+)
+def test_a_sentence_of_a_person_that_resembles_output_is_theirs(said: str) -> None:
+    assert authorship(said).own == said
+    assert authorship(said).pasted == ()
+
+
+@pytest.mark.parametrize("piece", ["a@b: ", "> ", "{", "\\", "error: ", "```\n", "\n\n", "a:1:", "<a ", "at a", '"a'])
+def test_hostile_text_is_read_in_linear_time(piece: str) -> None:
+    def seconds(length: int) -> float:
+        began = time.process_time()
+        authorship((piece * length)[:length], (piece * length)[:length])
+        return time.process_time() - began
+
+    # Eight times the text would take 64 times as long if it were quadratic.
+    bound = 24 * max(seconds(4_000), 0.002)
+    assert any(seconds(32_000) < bound for _ in range(3))

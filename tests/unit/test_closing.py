@@ -1,0 +1,134 @@
+"""What an agent reports in a turn becomes rows: findings, results, what is left, and nothing that is only proposed."""
+
+import pytest
+
+from esker.server.core.conversation.records import Role
+from esker.server.core.facts.records import Fact
+from esker.server.providers.extractive.closing import closing_message, proposals, reported_facts, with_closed_ends
+from esker.server.providers.extractive.observer import observe
+from tests.support.records import call, conversation, observation, result
+
+REPORT = """## Cause
+The token in `auth.ts:45` expired because the clock was 90 seconds late.
+
+## Done
+- Raised `TOKEN_LEEWAY` to 120 seconds in `settings.toml`.
+
+## Still open
+- The search in `search.py` is slow with 40,000 rows.
+
+## Suggestions
+- Move `sessions` to Redis 7 with a TTL of 24 hours.
+
+Shall I do that?"""
+OPEN_END = "The search in `search.py` is slow with 40,000 rows."
+FIXED = "Fixed the slow search in `search.py` with 40,000 rows: `idx_orders` was missing."
+
+
+def facts(*said: tuple[Role, object]) -> list[Fact]:
+    """Return the facts of a conversation."""
+    return list(observe(conversation(*said)).facts)
+
+
+def the_fact(words: str, among: list[Fact]) -> Fact:
+    """Return the one fact that contains these words."""
+    [found] = [fact for fact in among if words in fact.content]
+    return found
+
+
+def test_a_report_becomes_rows_by_what_it_says_was_found_done_and_left_open() -> None:
+    found = facts(("user", "Why are people logged out?"), ("assistant", REPORT))
+    kinds = {words: the_fact(words, found) for words in ("auth.ts:45", "TOKEN_LEEWAY", "search.py")}
+    assert [(fact.category, fact.priority) for fact in kinds.values()] == [
+        ("issue", "medium"),
+        ("outcome", "medium"),
+        ("next_step", "medium"),
+    ]
+    assert {fact.trust for fact in found} == {"assistant"}
+
+
+def test_a_proposal_and_an_offer_at_the_end_are_no_rows_until_the_user_agrees() -> None:
+    asked: list[tuple[Role, object]] = [("user", "Why are people logged out?"), ("assistant", REPORT)]
+    assert not [fact for fact in facts(*asked) if "Redis" in fact.content or "Shall I" in fact.content]
+    agreed = the_fact("Redis", facts(*asked, ("user", "yes")))
+    assert (agreed.category, agreed.trust, agreed.source_seqs) == ("decision", "user", (2, 3))
+    [proposed] = proposals(conversation(*asked).messages[1])
+    assert proposed.endswith("Move `sessions` to Redis 7 with a TTL of 24 hours.")
+
+
+@pytest.mark.parametrize("reply", ["no", "not now", "why Redis?"])
+def test_a_proposal_that_the_user_does_not_agree_to_is_no_decision(reply: str) -> None:
+    found = facts(("user", "Why are people logged out?"), ("assistant", REPORT), ("user", reply))
+    assert not [fact for fact in found if fact.category == "decision" and "TTL" in fact.content]
+
+
+def test_the_answer_to_the_request_is_kept_from_a_message_before_the_last() -> None:
+    found = facts(
+        ("user", "Which port does the staging proxy use?"),
+        ("assistant", "The proxy uses port 8377 in `proxy.toml`, because 8080 is taken by Jenkins."),
+        ("assistant", call("Bash", command="ls")),
+        ("user", result("ok")),
+        ("assistant", "That is all."),
+    )
+    assert the_fact("8377", found).source_seqs == (2,)
+
+
+def test_a_turn_that_ends_with_a_tool_has_no_closing_message() -> None:
+    said = conversation(("assistant", "The port is 8377."), ("assistant", call("Bash", command="ls"))).messages
+    assert closing_message(said) is None
+    assert closing_message(said[:1]) is said[0]
+
+
+def test_a_guess_is_not_reported() -> None:
+    assert facts(("user", "Why?"), ("assistant", "Probably the token in `auth.ts` expires after 30 minutes.")) == []
+
+
+def test_short_items_of_a_list_are_joined_until_a_row_is_full_and_none_is_lost() -> None:
+    items = [f"`file{n}.py` uses {n + 10} MB of memory" for n in range(12)]
+    found = facts(("user", "How much?"), ("assistant", "Memory of each file:\n\n- " + "\n- ".join(items)))
+    assert 1 < len(found) < len(items)
+    assert all(len(fact.content) <= 350 for fact in found)
+    assert all(sum(item in fact.content for fact in found) == 1 for item in items)
+
+
+def test_the_request_is_quoted_and_cited_where_a_statement_names_no_subject() -> None:
+    report = "It reads 500 rows per batch now instead of 50, because `COPY` takes 12 ms."
+    found = facts(("user", "Please make the importer of the shop faster."), ("assistant", report))
+    fact = the_fact("500 rows", found)
+    assert fact.content.endswith("— asked: Please make the importer of the shop faster.")
+    assert fact.source_seqs == (1, 2)
+
+
+def test_a_statement_that_names_its_subject_does_not_quote_the_request() -> None:
+    found = facts(("user", "Why are people logged out?"), ("assistant", REPORT))
+    assert not [fact for fact in found if "asked:" in fact.content]
+
+
+def test_a_report_that_a_later_one_repeats_more_fully_is_kept_once() -> None:
+    once = "Raised `TOKEN_LEEWAY` to 120 seconds in `settings.toml`."
+    fuller = "Raised `TOKEN_LEEWAY` to 120 seconds in `settings.toml` for the login of `api` too."
+    found = facts(("user", "Fix it."), ("assistant", once), ("user", "Is it done?"), ("assistant", fuller))
+    assert the_fact("TOKEN_LEEWAY", found).content.endswith(fuller)
+
+
+def test_an_open_end_that_a_later_report_closes_is_not_kept() -> None:
+    before: list[tuple[Role, object]] = [("user", "How is it?"), ("assistant", f"## Still open\n- {OPEN_END}")]
+    assert [fact.category for fact in facts(*before)] == ["next_step"]
+    after = facts(*before, ("user", "Go on."), ("assistant", FIXED))
+    assert not [fact for fact in after if fact.category == "next_step"]
+    assert the_fact("Fixed", after)
+
+
+def test_a_report_replaces_the_open_end_of_an_earlier_row_that_it_closes_and_no_other() -> None:
+    rows = [
+        observation(f"Assistant left open: {text}", trust="assistant", category="next_step")
+        for text in ("The docs of the importer lack examples.", OPEN_END)
+    ]
+    work = conversation(("assistant", FIXED)).messages
+    [fact, *_] = with_closed_ends(reported_facts(work, None, None), rows)
+    assert fact.replaces == rows[1].id
+
+
+def test_nothing_is_kept_of_announcements_and_pleasantries() -> None:
+    said = "Let me look at `auth.ts` first. I'll now run the tests of the login. Happy to help with anything else!"
+    assert facts(("user", "Fix the login."), ("assistant", said)) == []

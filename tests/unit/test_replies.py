@@ -1,0 +1,85 @@
+"""A reply is kept with what it replies to: a choice, a limited yes, a known value, a ruling taken back."""
+
+import pytest
+
+from esker.server.core.conversation.records import Role
+from esker.server.core.facts.records import Fact
+from esker.server.providers.extractive.observer import observe
+from esker.server.providers.extractive.telling import leans, names, stands_alone, weight
+from tests.support.records import conversation
+
+
+def facts(*said: tuple[Role, str]) -> list[Fact]:
+    """Return the facts of a conversation."""
+    return list(observe(conversation(*said)).facts)
+
+
+def replied(question: str, reply: str) -> list[str]:
+    """Return the contents of the rows made of a reply."""
+    return [fact.content for fact in facts(("user", "Plan it."), ("assistant", question), ("user", reply))]
+
+
+def test_a_choice_of_one_word_is_kept_with_its_question() -> None:
+    [chosen] = replied("Should we use Redis or Postgres for the sessions?", "Postgres")
+    assert chosen == "Asked “Should we use Redis or Postgres for the sessions?”, user answered: Postgres"
+
+
+def test_a_yes_keeps_what_limits_it() -> None:
+    [agreed] = replied("Should I book a hotel room in Lisbon for May?", "Yes. Not a hotel, a small cabin near the sea.")
+    assert "Lisbon for May" in agreed
+    assert "Not a hotel, a small cabin near the sea." in agreed
+
+
+@pytest.mark.parametrize("reply", ["no idea yet", "I don't know"])
+def test_a_reply_that_avoids_the_answer_is_no_row(reply: str) -> None:
+    assert replied("Where should we stay in Lisbon?", reply) == []
+
+
+def test_a_ruling_that_takes_back_another_replaces_it() -> None:
+    found = facts(
+        ("user", "We decided to keep the ledger in Postgres."),
+        ("assistant", "All right."),
+        ("user", "Scratch that. We decided to keep the ledger in SQLite."),
+    )
+    [latest] = [fact for fact in found if "SQLite" in fact.content]
+    assert latest.replaces == "User decision: We decided to keep the ledger in Postgres."
+
+
+def test_an_order_that_sets_a_known_value_is_kept_and_replaces_it() -> None:
+    order = "set the queue limit in the worker to 45 jobs"
+    found = facts(("user", "Our queue limit in the worker is 30 jobs."), ("assistant", "All right."), ("user", order))
+    [latest] = [fact for fact in found if "45 jobs" in fact.content]
+    assert (latest.category, latest.replaces) == ("decision", "User said: Our queue limit in the worker is 30 jobs.")
+    assert not [fact for fact in facts(("user", "run the tests again")) if fact.category == "decision"]
+
+
+@pytest.mark.parametrize(
+    ("more", "less"),
+    [
+        ("The token in `auth.ts:45` expires.", "The token expires."),
+        ("The token expires after 30 minutes.", "The token expires after some minutes."),
+        ("The login fails because the token expired.", "The login fails and the token expired."),
+        ("The ledger is kept by Ada in Rotterdam.", "The ledger is kept by somebody in some town."),
+    ],
+)
+def test_names_figures_and_causes_make_a_statement_tell_more(more: str, less: str) -> None:
+    assert weight(more) > weight(less)
+
+
+def test_names_are_what_can_be_looked_up() -> None:
+    assert names("Set `max tries` in src/auth.ts for ECONNRESET, please.") == [
+        "max tries",
+        "src/auth.ts",
+        "ECONNRESET",
+    ]
+
+
+@pytest.mark.parametrize("said", ["It is slow.", "That works.", "The reason is the clock.", "ok"])
+def test_a_statement_that_points_back_or_says_nothing_does_not_stand_alone(said: str) -> None:
+    assert not stands_alone(said)
+
+
+@pytest.mark.parametrize("said", ["The importer reads 500 rows per batch.", "`auth.ts` checks the clock."])
+def test_a_statement_with_a_subject_stands_alone(said: str) -> None:
+    assert stands_alone(said)
+    assert not leans(said)

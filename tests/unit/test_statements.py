@@ -1,0 +1,99 @@
+"""A message read as statements: each with what it is about, without markup."""
+
+import time
+
+import pytest
+
+from esker.server.providers.extractive.statements import Statement, statements
+
+
+def texts(text: str) -> list[str]:
+    """Return the texts of the statements of a message."""
+    return [said.text for said in statements(text)]
+
+
+def the_statement(text: str, words: str) -> Statement:
+    """Return the one statement that contains these words."""
+    [found] = [said for said in statements(text) if words in said.text]
+    return found
+
+
+def test_a_statement_names_the_headings_that_it_is_under() -> None:
+    text = "# Login\n## Cause\nThe token expired.\n## Fix\nIt is renewed.\n# Search\nThe index is old."
+    assert the_statement(text, "token").headings == ("Login", "Cause")
+    assert the_statement(text, "renewed").headings == ("Login", "Fix")
+    assert the_statement(text, "index").headings == ("Search",)
+
+
+def test_an_item_names_the_item_that_it_is_nested_in() -> None:
+    text = (
+        "- Server:\n  - The port is 8377.\n  - TLS is off.\n- Client\n  - It retries twice.\n- The rest is unchanged."
+    )
+    assert the_statement(text, "port").topic == "Server"
+    assert the_statement(text, "TLS").topic == "Server"
+    assert the_statement(text, "retries").topic == "Client"
+    assert the_statement(text, "rest").topic == ""
+
+
+def test_an_item_names_the_line_that_introduces_its_list() -> None:
+    text = "These tests fail:\n\n1. The login test.\n2) The search test.\n\nNothing else fails."
+    assert texts(text) == ["The login test.", "The search test.", "Nothing else fails."]
+    assert [said.topic for said in statements(text)] == ["These tests fail", "These tests fail", ""]
+    assert [said.is_item for said in statements(text)] == [True, True, False]
+
+
+def test_a_line_in_bold_introduces_what_follows() -> None:
+    assert the_statement("**Root cause**\n- The token expired.", "token").topic == "Root cause"
+
+
+def test_a_bold_lead_is_kept_with_its_item() -> None:
+    assert texts("- **Cause** — the token expired\n**Fix:** it is renewed") == [
+        "Cause: the token expired",
+        "Fix: it is renewed",
+    ]
+
+
+def test_a_row_of_a_table_names_its_columns_and_leaves_out_empty_cells() -> None:
+    text = "| Service | Port | Owner |\n|---|---|---|\n| api | 8377 | Ada |\n| web | 80 | — |"
+    assert texts(text) == ["api: 8377; Owner: Ada", "web: 80"]
+    assert {said.columns for said in statements(text)} == {"Service Port Owner"}
+
+
+def test_code_rules_and_quotations_are_no_statements() -> None:
+    text = "It works.\n```python\nprint('a statement.')\n```\n---\n> Quoted.\n~~~\nmore code.\n~~~\nDone now."
+    assert texts(text) == ["It works.", "Done now."]
+
+
+def test_a_fence_without_an_end_hides_the_rest() -> None:
+    assert texts("It works.\n```\nThis is code.") == ["It works."]
+
+
+def test_emphasis_ornaments_and_targets_of_links_are_removed() -> None:
+    assert texts("🚀 The **port** is [documented](https://e.org/port).") == [
+        "The port is documented (https://e.org/port)."
+    ]
+    assert texts("See [auth.ts](src/auth.ts) and [above](#above) now.") == ["See auth.ts and above now."]
+
+
+def test_a_sentence_knows_the_one_before_it_in_its_line() -> None:
+    said = statements("The cache is stale. It is flushed at noon.\nThe log is fine.")
+    assert [each.before for each in said] == ["", "The cache is stale.", ""]
+
+
+@pytest.mark.parametrize(
+    "piece", ["**a ", "[a](", "- a\n  ", "| a |\n", "# a\n", "`", "a: ", "> a\n", "  - ", "*_- ", "1. "]
+)
+def test_hostile_text_is_read_in_linear_time(piece: str) -> None:
+    def seconds(length: int) -> float:
+        began = time.process_time()
+        statements((piece * length)[:length])
+        return time.process_time() - began
+
+    # Eight times the text would take 64 times as long if it were quadratic.
+    bound = 24 * max(seconds(4_000), 0.002)
+    assert any(seconds(32_000) < bound for _ in range(3))
+
+
+def test_both_ends_of_a_huge_text_are_read() -> None:
+    found = texts("The port is 8377.\n" + "filler words here. " * 50_000 + "\nThe owner is Ada.")
+    assert (found[0], found[-1]) == ("The port is 8377.", "The owner is Ada.")
