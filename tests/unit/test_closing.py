@@ -132,3 +132,10 @@ def test_a_report_replaces_the_open_end_of_an_earlier_row_that_it_closes_and_no_
 def test_nothing_is_kept_of_announcements_and_pleasantries() -> None:
     said = "Let me look at `auth.ts` first. I'll now run the tests of the login. Happy to help with anything else!"
     assert facts(("user", "Fix the login."), ("assistant", said)) == []
+
+
+def test_a_report_is_kept_beside_a_reply_that_quotes_it() -> None:
+    report = "The import is fixed in version 0.4.23 of `loader.py`."
+    found = facts(("user", "How is it?"), ("assistant", report), ("user", "No, use 0.4.24 then."))
+    assert the_fact("Outcome", found).content.endswith(report)
+    assert report in the_fact("User correction", found).content

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from esker.server.core.conversation.records import Role
 from esker.server.core.facts.records import Fact
 from esker.server.core.text import labels
 from esker.server.core.words.lists import LANGUAGES
@@ -20,7 +21,7 @@ def _facts(language: str, kind: str) -> list[Fact]:
     text = SENTENCES[language][kind]
     if kind in ("done", "report"):
         return list(observe(conversation(("user", "auth.py"), ("assistant", text))).facts)
-    before = [("assistant", _BEFORE)] if kind == "correction" else []
+    before: list[tuple[Role, str]] = [("assistant", _BEFORE)] if kind == "correction" else []
     return list(observe(conversation(*before, ("user", text))).facts)
 
 

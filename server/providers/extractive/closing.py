@@ -293,8 +293,10 @@ def still_telling(facts: Sequence[Fact]) -> Iterator[Fact]:
 
 
 def _marks(content: str) -> tuple[frozenset[str], frozenset[str]]:
-    """Return the terms of a row, and its names and figures."""
-    text = labels.without_label(content).split(labels.PURPOSE)[0]
+    """Return the terms of a row's own statement, and its names and figures; what it quotes is told elsewhere."""
+    text = labels.without_notes(labels.without_label(content))
+    for quotation in (labels.PURPOSE, labels.IN_ANSWER, labels.ABOUT):
+        text = text.partition(quotation)[0]
     return frozenset(terms(text)), frozenset((*names(text), *_FIGURE.findall(text)))
 
 

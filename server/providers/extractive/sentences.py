@@ -71,7 +71,7 @@ def is_prose(sentence: str) -> bool:
     if _CJK.search(sentence):
         return letters >= 4
     words = sentence.split()
-    return len(words) >= 2 and letters >= 0.6 * len(sentence.replace(" ", "")) and len(_CODE.findall(sentence)) < 3
+    return len(words) >= 2 and letters >= 0.5 * len(sentence.replace(" ", "")) and len(_CODE.findall(sentence)) < 3
 
 
 def is_word(sentence: str) -> bool:
