@@ -9,6 +9,7 @@ import pytest
 
 from esker.server.background import beside, run_jobs
 from esker.server.core.config.settings import Settings
+from esker.server.core.conversation.records import Role
 from esker.server.core.errors import LeaseLost, ModelDown, ModelFailed
 from esker.server.core.facts.records import Observed, Superseder, TranscriptSlice
 from esker.server.core.records import Filter, Lease, Memory, NewMemory, Principal
@@ -185,11 +186,18 @@ async def test_a_reflection_that_commits_while_its_source_is_forgotten_is_forgot
 async def test_concurrent_reflections_of_sessions_never_deadlock(
     parts: Parts, who: Principal, database: Database
 ) -> None:
-    said = ["Never use floats for money.", "We decided to use Redis.", "Please look around.", "Please look there."]
+    said: list[tuple[Role, str]] = [
+        ("user", "Never use floats for money."),
+        ("assistant", "The limit of the queue is 30 jobs."),
+        ("user", "Please look around."),
+        ("assistant", "The limit of the queue is 40 jobs."),
+    ]
     ids: list[str] = []
     for number in range(10):
         session = await open_session(parts, who.pool_id, SessionRequest("api", f"s{number}"))
-        batch = [IncomingMessage(f"m{n}", "user", f"{text[:-1]} in part {number}.") for n, text in enumerate(said)]
+        batch = [
+            IncomingMessage(f"m{n}", role, f"{text[:-1]} in part {number}.") for n, (role, text) in enumerate(said)
+        ]
         await ingest(parts, who.pool_id, session.id, batch)
         ids.append(session.id)
     busy = replace(parts, settings=parts.settings.model_copy(update={"job_concurrency": 8}))

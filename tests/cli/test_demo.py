@@ -27,7 +27,7 @@ def test_the_demo_uses_its_own_data_directory_and_a_second_run_changes_nothing(
     first = json.loads(esker("demo", "--json", **BUNDLED, **home).stdout)
     assert first["messages"] == {"stored": 60, "known": 0}
     assert first["memories_written"] > 20
-    assert first["condensed"]["into"] < first["condensed"]["memories"]
+    assert first["condensed"]["into"] <= first["condensed"]["memories"]
     assert (first["observer"], first["reflector"], first["embedder"]) == (
         "extractive",
         "extractive",

@@ -398,9 +398,9 @@ async def test_a_model_that_cannot_be_loaded_says_so_instead_of_loading_for_ever
 async def test_the_label_of_a_row_is_neither_embedded_nor_searched(
     asking: Parts, who: Principal, endpoint: EmbeddingServer, embedder: RemoteEmbedder, space: Space
 ) -> None:
-    await remember(asking, who, [Note("User decision: Use Redis. → Outcome: It is fast.")])
+    await remember(asking, who, [Note("User decision: Use Redis.")])
     await drain(asking, embedder, space)
-    assert endpoint.asked[-1] == ["Use Redis. → It is fast."]
+    assert endpoint.asked[-1] == ["Use Redis."]
     assert (await recall(replace(asking, embedders=None), who.pool_id, RecallRequest("decision"))).abstained
 
 

@@ -22,7 +22,7 @@ from esker.server.providers.extractive.closing import reported_facts, still_tell
 from esker.server.providers.extractive.persons import chat_facts, with_loose_time
 from esker.server.providers.extractive.sentences import clip, sentences
 from esker.server.providers.extractive.speakers import people, speakers
-from esker.server.providers.extractive.speech import Speech, read_speech, request, speech_facts
+from esker.server.providers.extractive.speech import Question, Speech, read_speech, request, speech_facts
 from esker.server.providers.extractive.superseding import with_replaced
 from esker.server.providers.extractive.telling import names, stands_alone
 from esker.server.providers.roles import Meter
@@ -87,10 +87,10 @@ class _UserTurn:
     work: list[Message] = field(default_factory=list[Message])
 
     @property
-    def question(self) -> str:
-        """The question that the user's message ends with; it can be empty."""
+    def question(self) -> Question | None:
+        """The question that the user's message ends with, or None."""
         last = self.opening.utterances[-1] if self.opening and self.opening.utterances else ""
-        return last if cues.asks(last) else ""
+        return Question(last, self.opening.message.seq) if self.opening and cues.asks(last) else None
 
     @property
     def request(self) -> str | None:

@@ -70,6 +70,14 @@ _PLAIN = CueRule(cues.FACT, labels.SAID, "fact", "low")
 
 
 @dataclass(frozen=True, slots=True)
+class Question:
+    """A question of the user, and the number of its message."""
+
+    text: str
+    seq: int
+
+
+@dataclass(frozen=True, slots=True)
 class Speech:
     """A message's utterances in the person's own words; `asked` is the user's question that `before` answers."""
 
@@ -79,13 +87,22 @@ class Speech:
     utterances: tuple[str, ...]
     quoted: tuple[str, ...]
     answer: Answer
-    asked: str
+    asked: Question | None
 
     @property
     def offered(self) -> str | None:
-        """The proposal or last sentence that the message answers, behind the question that names its subject."""
+        """The proposal or last sentence that the message answers, behind the question that names its subject.
+
+        They are two quotations: between them are the marks that end the first and begin the second.
+        """
         said = last_offered(self.before) if self.before else None
-        return f"{self.asked} {said}" if said and leans(said) and self.asked else said
+        return f"{self.asked.text}” “{said}" if said and leans(said) and self.asked else said
+
+    @property
+    def answered_seqs(self) -> tuple[int, ...]:
+        """The numbers of the messages whose words `offered` quotes."""
+        asked = (self.asked.seq,) if self.asked and self.offered and "” “" in self.offered else ()
+        return (*asked, self.before.seq) if self.before else ()
 
     @property
     def takes_back(self) -> bool:
@@ -98,7 +115,9 @@ class Speech:
         return self.utterances[self.answer.utterances :]
 
 
-def read_speech(message: Message, before: Message | None, speaker: str | None = None, asked: str = "") -> Speech:
+def read_speech(
+    message: Message, before: Message | None, speaker: str | None = None, asked: Question | None = None
+) -> Speech:
     """Return the own words of a message; `before` is the assistant's message that it answers, `asked` is its cause."""
     written = authorship(spoken(message.content), spoken(before.content) if before else "")
     said = tuple(_utterances(without_speaker(written.own, speaker)))
@@ -200,7 +219,7 @@ def speech_facts(speech: Speech, known: Sequence[str]) -> list[Fact]:
 def _stated(speech: Speech, known: Sequence[str]) -> Iterator[Fact]:
     earlier = ""
     for place, utterance in enumerate(speech.rest):
-        values = [*known, speech.offered] if speech.offered and place == 0 else known
+        values = [*known, speech.offered.replace("” “", " ")] if speech.offered and place == 0 else known
         rule = _rule(utterance) or (_ORDER if _sets_value(utterance, values) else None)
         if rule and (fact := _fact(speech, utterance, rule, earlier, is_first=place == 0)):
             yield fact
@@ -315,7 +334,7 @@ def _in_context(speech: Speech, fact: Fact, rule: CueRule, earlier: str, *, is_f
     if is_first and speech.quoted:
         about, how, cited = speech.quoted[-1], labels.ABOUT, ()
     elif offered and speech.before:
-        about, how, cited = offered, labels.IN_ANSWER, (speech.before.seq,)
+        about, how, cited = offered, labels.IN_ANSWER, speech.answered_seqs
     else:
         about, how, cited = earlier if leans(said) or cues.asks(earlier) else "", labels.ABOUT, ()
     if about and stands_alone(about):
