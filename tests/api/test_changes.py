@@ -1,4 +1,4 @@
-"""What changes from one session to the next, through the public surface."""
+"""Changes from one session to the next, through the public surface."""
 
 import httpx2
 

@@ -1,4 +1,4 @@
-"""What an agent reports in a turn becomes rows: findings, results, what is left, and nothing that is only proposed."""
+"""An agent's report of a turn becomes rows: findings, results, what is left, and nothing that is only proposed."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Who speaks in a conversation of several people."""
+"""The speakers in a conversation of several people."""
 
 from esker.server.core.conversation.records import Role
 from esker.server.providers.extractive.observer import observe

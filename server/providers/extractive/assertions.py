@@ -241,7 +241,7 @@ class _Reader:
         self.firm = not statement.rstrip(" \"'”)").endswith(("?", "？")) and not grammar.others.search(statement)
         for clause in _CLAUSE.split(grammar.corrects.sub(" ", statement)):
             if grammar.unsure.search(clause):
-                # What follows a condition or a plan depends on it; a clause before it does not.
+                # A clause behind a condition or a plan depends on it; a clause before it does not.
                 self.firm = self.firm and bool(self.values or self.given_up)
                 break
             for segments in self._clauses(clause):

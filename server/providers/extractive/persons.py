@@ -77,7 +77,7 @@ def _told(said: Sequence[str], *, is_asked: bool) -> list[tuple[str, bool]]:
     follows = False
     for text in said:
         if _is_courtesy(text) and not (is_asked and not told and _answers(text)):
-            # What follows a question or a compliment of the same message is about that one.
+            # A sentence behind a question or a compliment of the same message is about that one.
             is_asked = is_asked and not cues.asks(text)
             follows = False
             continue

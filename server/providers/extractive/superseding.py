@@ -44,7 +44,7 @@ _LETTER = rf"[^\W{CJK}]"
 
 
 class _Verdict(IntEnum):
-    """What a new assertion does to an earlier one, the least first."""
+    """The effect of a new assertion on an earlier one, the least first."""
 
     NOTHING = 0
     UNLIKE = 1
