@@ -158,10 +158,10 @@ def _show(result: dict[str, Any]) -> None:
     messages, condensed, tokens = result["messages"], result["condensed"], result["tokens"]
     console.rule("Result")
     say(f"{counted(messages['stored'], 'message')} stored, {messages['known']:,} already known.")
-    say(
-        f"{counted(result['memories_written'], 'memory')} written, {condensed['memories']:,} condensed into"
-        f" {condensed['into']:,} ({counted(condensed['left_out'], 'minor fact was', 'minor facts were')} left out)."
-    )
+    left_out = counted(condensed["left_out"], "minor fact was", "minor facts were")
+    became = f"{condensed['memories']:,} condensed into {condensed['into']:,} ({left_out} left out)"
+    written = counted(result["memories_written"], "memory")
+    say(f"{written} written, {became if condensed['memories'] else 'and none of them to condense yet'}.")
     console.rule("The context pack: what the next session of any agent starts with")
     say(result["pack"]["text"])
     for question, answer in result["recalls"].items():

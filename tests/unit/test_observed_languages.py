@@ -13,7 +13,7 @@ from esker.server.providers.extractive.observer import observe
 from tests.support.records import conversation
 
 SENTENCES = tomllib.loads(Path(__file__).with_name("observed_languages.toml").read_text(encoding="utf-8"))
-# In every language, the assistant's message before a correction is this one.
+# In every language, the assistant's message before a correction is this one. It leaves a fact of its own.
 _BEFORE = "The retry limit is 3."
 
 
@@ -22,7 +22,8 @@ def _facts(language: str, kind: str) -> list[Fact]:
     if kind in ("done", "report"):
         return list(observe(conversation(("user", "auth.py"), ("assistant", text))).facts)
     before: list[tuple[Role, str]] = [("assistant", _BEFORE)] if kind == "correction" else []
-    return list(observe(conversation(*before, ("user", text))).facts)
+    shown = conversation(*before, ("user", text))
+    return [fact for fact in observe(shown).facts if fact.source_seqs[-1] == len(shown.messages)]
 
 
 def test_every_language_of_the_word_files_has_sentences() -> None:
