@@ -433,3 +433,13 @@ def test_what_a_speaker_says_of_themselves_without_a_subject_is_kept_with_their_
         ("user", "Noor: Cold but lovely, we had snow in June. Also started violin lessons at the town school."),
     )
     assert the_fact("violin lessons", among=facts(shown)).content.startswith("Noor said:")
+
+
+def test_a_question_that_a_reply_is_kept_with_gives_it_neither_a_time_nor_a_reservation() -> None:
+    shown = conversation(
+        ("user", "Please go on."),
+        ("assistant", "Perhaps we could ship the exporter of `pool.py` on Friday?"),
+        ("user", "No, never ship it."),
+    )
+    reply = the_fact("never ship it", "Friday", among=facts(shown))
+    assert (reply.tentative, reply.refers_from, reply.valid_until) == (False, None, None)

@@ -4,6 +4,7 @@ They are for readers, so they are neither indexed nor embedded.
 """
 
 import re
+from collections.abc import Iterable
 
 CORRECTION = "User correction"
 PREFERENCE = "User preference"
@@ -46,6 +47,7 @@ _ALL = (
     OUTCOME, COMMITTED, OTHER_SAID,
 )  # fmt: skip
 _NOTES = (REPLACES, UNLIKE)
+_QUOTATIONS = (PURPOSE, IN_ANSWER, ABOUT, *_NOTES)
 _LABEL = re.compile(rf"^(?:{'|'.join(_ALL)})(?:{re.escape(WITH_IMAGE)})?: ")
 
 
@@ -56,4 +58,13 @@ def without_label(text: str) -> str:
 
 def without_notes(text: str) -> str:
     """Return a row's text without what the observer appended about older rows."""
-    return min((text.partition(note)[0] for note in _NOTES), key=len)
+    return _before_any(_NOTES, text)
+
+
+def own_statement(text: str) -> str:
+    """Return the words of a row that state something: without its label, and without the words that it only quotes."""
+    return _before_any(_QUOTATIONS, without_label(text))
+
+
+def _before_any(marks: Iterable[str], text: str) -> str:
+    return min((text.partition(mark)[0] for mark in marks), key=len)

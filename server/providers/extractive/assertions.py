@@ -13,7 +13,6 @@ from functools import cache, lru_cache
 
 from esker.server.core.facts.same_fact import Fingerprint, fingerprint
 from esker.server.core.text import labels
-from esker.server.core.text.labels import without_label, without_notes
 from esker.server.core.text.languages import ENGLISH, STEMMERS, STOP_WORDS, without_accents
 from esker.server.core.text.terms import terms
 from esker.server.core.words.lists import any_of, by_language, keyed, starting, unspaced, whole, words
@@ -206,8 +205,8 @@ def read_assertion(name: str, content: str) -> Assertion:
 @lru_cache(4_000)
 def _read(content: str) -> Assertion:
     speaker = _SPEAKER.match(content)
-    plain = without_label(content) if not speaker else content[speaker.end() :]
-    statement = without_notes(plain.split(labels.IN_ANSWER, 1)[0].split(labels.ABOUT, 1)[0])[:_MOST_CHARACTERS].strip()
+    said = content[speaker.end() :] if speaker else content
+    statement = labels.own_statement(said)[:_MOST_CHARACTERS].strip()
     grammar = _grammar(_language_of(statement))
     read = _Reader(grammar, statement)
     return Assertion(

@@ -49,7 +49,6 @@ _ROWS: dict[Kind, tuple[str, Category]] = {
     "found": (labels.FOUND, "fact"),
     "done": (labels.OUTCOME, "outcome"),
     "open": (labels.LEFT_OPEN, "next_step"),
-    "proposed": (labels.FOUND, "fact"),
 }
 
 
@@ -294,9 +293,7 @@ def still_telling(facts: Sequence[Fact]) -> Iterator[Fact]:
 
 def _marks(content: str) -> tuple[frozenset[str], frozenset[str]]:
     """Return the terms of a row's own statement, and its names and figures; what it quotes is told elsewhere."""
-    text = labels.without_notes(labels.without_label(content))
-    for quotation in (labels.PURPOSE, labels.IN_ANSWER, labels.ABOUT):
-        text = text.partition(quotation)[0]
+    text = labels.own_statement(content)
     return frozenset(terms(text)), frozenset((*names(text), *_FIGURE.findall(text)))
 
 

@@ -14,7 +14,7 @@ from esker.server.core.facts.records import Fact, Observed, TranscriptSlice
 from esker.server.core.ranking import PRIORITY_WEIGHT
 from esker.server.core.records import EXTRACTIVE, Memory
 from esker.server.core.text import labels
-from esker.server.core.text.labels import without_label
+from esker.server.core.text.labels import own_statement
 from esker.server.core.text.terms import index_terms
 from esker.server.core.text.tokens import estimate_tokens
 from esker.server.providers.extractive import cues, tools
@@ -215,8 +215,7 @@ def _failure_fact(message: Message, failure: tools.Failure, explaining: Message,
 
 def _is_explained(fact: Fact, failed: Sequence[Fact]) -> bool:
     """Whether the fact of a failure contains a reported fact as its cause."""
-    text = without_label(fact.content).split(labels.PURPOSE)[0]
-    return any(text in failure.content for failure in failed)
+    return any(own_statement(fact.content) in failure.content for failure in failed)
 
 
 def _changed_files(turn: _UserTurn, cwd: str) -> dict[str, Message]:
@@ -275,8 +274,9 @@ def _unseen(facts: Sequence[Fact], previous: Sequence[Memory]) -> list[Fact]:
 
 def _with_time(fact: Fact, timezone: str) -> Fact:
     """Return a fact with the time that it refers to and its `tentative` flag."""
-    mentioned = mentioned_time(without_label(fact.content), fact.said_at, timezone)
-    tentative = fact.trust == "user" and bool(cues.TENTATIVE.search(fact.content))
+    stated = own_statement(fact.content)
+    mentioned = mentioned_time(stated, fact.said_at, timezone)
+    tentative = fact.trust == "user" and bool(cues.TENTATIVE.search(stated))
     return replace(
         fact,
         priority="medium" if tentative and fact.priority == "high" else fact.priority,

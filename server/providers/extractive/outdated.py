@@ -21,7 +21,7 @@ from esker.server.core.facts.records import Fact
 from esker.server.core.facts.same_fact import Fingerprint, fingerprint, same_subject
 from esker.server.core.records import Memory
 from esker.server.core.text import labels
-from esker.server.core.text.labels import without_label, without_notes
+from esker.server.core.text.labels import own_statement
 from esker.server.core.text.languages import ENGLISH, STOP_WORDS, language_of
 from esker.server.core.text.terms import terms
 from esker.server.core.words.lists import any_of, cue, words
@@ -66,7 +66,7 @@ class _ReadRow:
     @cached_property
     def text(self) -> str:
         """The row without its label, the purpose of a change, and notes on older rows."""
-        return without_notes(without_label(self.row.content)).partition(labels.PURPOSE)[0]
+        return own_statement(self.row.content)
 
     @cached_property
     def fingerprint(self) -> Fingerprint:

@@ -153,9 +153,7 @@ def _priority(text: str) -> Priority:
 
 def with_loose_time(fact: Fact, timezone: str) -> Fact:
     """Return a fact with the year or weekday that it names, in the past or to come by its verbs."""
-    said = min(
-        (fact.content.partition(": ")[2].partition(note)[0] for note in (labels.IN_ANSWER, labels.ABOUT)), key=len
-    )
+    said = labels.own_statement(fact.content.partition(": ")[2])
     if fact.refers_from or cues.HABIT.search(said):
         return fact
     span = loose_span(said, fact.said_at, timezone, is_past=bool(cues.PAST.search(said)))
