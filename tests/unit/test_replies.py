@@ -67,10 +67,11 @@ def test_names_figures_and_causes_make_a_statement_tell_more(more: str, less: st
 
 
 def test_names_are_what_can_be_looked_up() -> None:
-    assert names("Set `max tries` in src/auth.ts for ECONNRESET, please.") == [
+    assert names("Set `max tries` in src/auth.ts for ECONNRESET with --strict, please.") == [
         "max tries",
         "src/auth.ts",
         "ECONNRESET",
+        "--strict",
     ]
 
 

@@ -33,7 +33,7 @@ def names(text: str) -> list[str]:
     """Return the identifiers in a text: code in backticks, paths, flags, versions, words that look like code."""
     spans = _CODE_SPAN.findall(text)
     rest = _CODE_SPAN.sub(" ", text)
-    return [*spans, *(word for token in _TOKEN.findall(rest) if is_name(word := token.strip(".:…—–-*")))]
+    return [*spans, *(word for token in _TOKEN.findall(rest) if is_name(word := token.strip(".:…—–*").rstrip("-")))]
 
 
 def weight(text: str) -> int:
