@@ -443,3 +443,13 @@ def test_a_question_that_a_reply_is_kept_with_gives_it_neither_a_time_nor_a_rese
     )
     reply = the_fact("never ship it", "Friday", among=facts(shown))
     assert (reply.tentative, reply.refers_from, reply.valid_until) == (False, None, None)
+
+
+def test_a_message_with_an_image_is_about_the_image_and_not_about_what_was_said_before() -> None:
+    image: Json = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AA=="}}
+    words: Json = {
+        "type": "text",
+        "text": "This is what the pier staff see on their tablets: the Pay button is cut off.",
+    }
+    shown = conversation(("assistant", "The cookie secret moves into Vault next week."), ("user", [image, words]))
+    assert "Vault" not in the_fact("Pay button", among=facts(shown)).content

@@ -22,7 +22,7 @@ from esker.server.providers.extractive.closing import reported_facts, still_tell
 from esker.server.providers.extractive.persons import chat_facts, with_loose_time
 from esker.server.providers.extractive.sentences import clip, sentences
 from esker.server.providers.extractive.speakers import people, speakers
-from esker.server.providers.extractive.speech import Question, Speech, read_speech, request, speech_facts
+from esker.server.providers.extractive.speech import Quotation, Speech, read_speech, request, speech_facts
 from esker.server.providers.extractive.superseding import with_replaced
 from esker.server.providers.extractive.telling import names, stands_alone
 from esker.server.providers.roles import Meter
@@ -87,10 +87,10 @@ class _UserTurn:
     work: list[Message] = field(default_factory=list[Message])
 
     @property
-    def question(self) -> Question | None:
+    def question(self) -> Quotation | None:
         """The question that the user's message ends with, or None."""
         last = self.opening.utterances[-1] if self.opening and self.opening.utterances else ""
-        return Question(last, self.opening.message.seq) if self.opening and cues.asks(last) else None
+        return Quotation(last, self.opening.message.seq) if self.opening and cues.asks(last) else None
 
     @property
     def request(self) -> str | None:
@@ -156,7 +156,7 @@ def _is_purpose(request: str) -> bool:
 def _user_facts(speech: Speech, before: Sequence[str]) -> list[Fact]:
     """Return the facts in a user's words; the first fact mentions an image if the message contains one."""
     facts = speech_facts(speech, before)
-    if any(block.get("type") == "image" for block in speech.message.content):
+    if speech.shows_image:
         first, *rest = facts or [_shown(speech)]
         return [replace(first, content=first.content.replace(": ", f"{labels.WITH_IMAGE}: ", 1)), *rest]
     return facts

@@ -70,8 +70,8 @@ _PLAIN = CueRule(cues.FACT, labels.SAID, "fact", "low")
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
-    """A question of the user, and the number of its message."""
+class Quotation:
+    """Words that a row quotes, and the number of their message."""
 
     text: str
     seq: int
@@ -87,22 +87,21 @@ class Speech:
     utterances: tuple[str, ...]
     quoted: tuple[str, ...]
     answer: Answer
-    asked: Question | None
+    asked: Quotation | None
 
     @property
-    def offered(self) -> str | None:
-        """The proposal or last sentence that the message answers, behind the question that names its subject.
-
-        They are two quotations: between them are the marks that end the first and begin the second.
-        """
+    def offered(self) -> tuple[Quotation, ...]:
+        """What the message answers: the proposal or last sentence before it, behind the question that it depends on."""
         said = last_offered(self.before) if self.before else None
-        return f"{self.asked.text}” “{said}" if said and leans(said) and self.asked else said
+        if self.before is None or said is None:
+            return ()
+        answered = Quotation(said, self.before.seq)
+        return (self.asked, answered) if self.asked and leans(said) else (answered,)
 
     @property
-    def answered_seqs(self) -> tuple[int, ...]:
-        """The numbers of the messages whose words `offered` quotes."""
-        asked = (self.asked.seq,) if self.asked and self.offered and "” “" in self.offered else ()
-        return (*asked, self.before.seq) if self.before else ()
+    def shows_image(self) -> bool:
+        """Whether the message contains an image, which its words are about."""
+        return any(block.get("type") == "image" for block in self.message.content)
 
     @property
     def takes_back(self) -> bool:
@@ -116,9 +115,12 @@ class Speech:
 
 
 def read_speech(
-    message: Message, before: Message | None, speaker: str | None = None, asked: Question | None = None
+    message: Message, before: Message | None, speaker: str | None = None, asked: Quotation | None = None
 ) -> Speech:
-    """Return the own words of a message; `before` is the assistant's message that it answers, `asked` is its cause."""
+    """Return the own words of a message.
+
+    `before` is the assistant's message that it answers, `asked` the user's question that led to that message.
+    """
     written = authorship(spoken(message.content), spoken(before.content) if before else "")
     said = tuple(_utterances(without_speaker(written.own, speaker)))
     return Speech(message, before, speaker, said, written.quoted, read_answer(message, before, said), asked)
@@ -219,7 +221,8 @@ def speech_facts(speech: Speech, known: Sequence[str]) -> list[Fact]:
 def _stated(speech: Speech, known: Sequence[str]) -> Iterator[Fact]:
     earlier = ""
     for place, utterance in enumerate(speech.rest):
-        values = [*known, speech.offered.replace("” “", " ")] if speech.offered and place == 0 else known
+        offered = " ".join(each.text for each in speech.offered) if place == 0 else ""
+        values = [*known, offered] if offered else known
         rule = _rule(utterance) or (_ORDER if _sets_value(utterance, values) else None)
         if rule and (fact := _fact(speech, utterance, rule, earlier, is_first=place == 0)):
             yield fact
@@ -330,17 +333,18 @@ def _priority(rule: CueRule, utterance: str, speaker: str | None) -> Priority:
 def _in_context(speech: Speech, fact: Fact, rule: CueRule, earlier: str, *, is_first: bool) -> Fact | None:
     """Return a fact that depends on other words, together with them; None or a low fact if they are missing."""
     said = fact.content.partition(": ")[2]
-    offered = speech.offered if is_first else None
+    seq = speech.message.seq
     if is_first and speech.quoted:
-        about, how, cited = speech.quoted[-1], labels.ABOUT, ()
-    elif offered and speech.before:
-        about, how, cited = offered, labels.IN_ANSWER, speech.answered_seqs
+        how, quoted = labels.ABOUT, (Quotation(speech.quoted[-1], seq),)
+    elif is_first and speech.offered and not speech.shows_image:
+        how, quoted = labels.IN_ANSWER, speech.offered
     else:
-        about, how, cited = earlier if leans(said) or cues.asks(earlier) else "", labels.ABOUT, ()
-    if about and stands_alone(about):
-        whole = f"{fact.content}{how}“{clip(about, _LONGEST_CONTEXT)}”)"
+        how, quoted = labels.ABOUT, (Quotation(earlier, seq),) if leans(said) or cues.asks(earlier) else ()
+    if quoted and stands_alone(" ".join(each.text for each in quoted)):
+        words = " ".join(f"“{clip(each.text, _LONGEST_CONTEXT // len(quoted))}”" for each in quoted)
         priority = "medium" if fact.priority == "high" and weight(said) < 1 else fact.priority
-        return replace(fact, content=whole, priority=priority, source_seqs=(*cited, *fact.source_seqs))
+        cited = tuple(sorted({*fact.source_seqs, *(each.seq for each in quoted)}))
+        return replace(fact, content=f"{fact.content}{how}{words})", priority=priority, source_seqs=cited)
     if stands_alone(said):
         return fact
     if content(said) < (_FEWEST_WORDS if rule.priority == "high" else _FEWEST_LEANING):
