@@ -90,7 +90,7 @@ def test_the_observers_prompt_makes_each_promise(promise: str, words: str) -> No
         ),
         ("done means worked or accepted", r"`outcome` what was carried out and worked or was accepted"),
         ("rows have speakers", r"speakers: `user`, `assistant`, `tool` or `external`"),
-        ("a person's word outranks the others", r"What a user said outranks"),
+        ("a person's word outranks the others", r"A user's words outrank"),
         ("alternatives and failures survive", r"Keep rejected alternatives and why, exceptions .* tried and failed"),
         ("open problems and deferrals survive", r"open stays open, what was postponed stays postponed"),
         ("old matter is condensed harder", r"old harder than what is recent"),

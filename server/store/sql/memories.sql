@@ -84,8 +84,8 @@ ORDER BY said_at DESC, id DESC
 LIMIT %(limit)s
 
 -- name: latest_of_project
--- What other sessions of a project decided, preferred or stated last. `NOT left_alone` makes an index usable; rows that
--- a reflection left alone are older.
+-- The latest decisions, preferences and facts of a project's other sessions. `NOT left_alone` makes an index usable; rows
+-- that a reflection left alone are older.
 SELECT {memory} FROM memories
 WHERE project = %(project)s::text AND superseded_at IS NULL AND kind <> 'manual' AND NOT left_alone
   AND category IN ('decision', 'preference', 'fact') AND priority <> 'low' AND session_id IS DISTINCT FROM %(session)s
