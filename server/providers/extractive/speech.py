@@ -91,7 +91,7 @@ class Speech:
 
     @property
     def offered(self) -> tuple[Quotation, ...]:
-        """What the message answers: the proposal or last sentence before it, behind the question that it depends on."""
+        """The proposal or last sentence that the message answers, behind the question that it depends on."""
         said = last_offered(self.before) if self.before else None
         if self.before is None or said is None:
             return ()
