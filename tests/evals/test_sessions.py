@@ -168,7 +168,7 @@ def test_a_row_without_a_fact_is_junk_only_if_all_its_messages_are() -> None:
     texts = {
         "junk": row("User asked: run the linter", 2, 3),
         "unlabelled": row("Lint found one warning in b.py", 2, 9),
-        "unmatched": row("User wrote: hm, the size of it", 2, 4),
+        "unmatched": row("User said: hm, the size of it", 2, 4),
         "topic": row("Port 8080 was taken by nginx", 2),
         "fact": row("The cache holds 500 entries", 2),
     }

@@ -77,7 +77,7 @@ def test_a_question_without_an_outcome_is_left_out_and_named() -> None:
 
 
 def test_a_persons_statement_is_kept_whatever_its_outcome() -> None:
-    wrote = ("User wrote: also german comments in code are fine but identifiers stay english", "low", "fact", "user")
+    wrote = ("User said: also german comments in code are fine but identifiers stay english", "low", "fact", "user")
     asked = (
         "User asked: yes do both but the aggregate should be 15 min not hourly, the harbour pilots need that",
         "low",

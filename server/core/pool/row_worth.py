@@ -29,10 +29,8 @@ def worthless(content: str, kind: Kind) -> Worthless | None:
 
 
 def _is_order(content: str) -> bool:
-    said = labels.without_label(content)
-    if content.startswith(f"{labels.WROTE}: "):
-        return bool(_REQUEST.match(said))
-    return content.startswith(f"{labels.ASKED}: ")
+    said_by_user = content.startswith((labels.SAID, labels.REPORTED))
+    return content.startswith(labels.ASKED) or (said_by_user and bool(_REQUEST.match(labels.own_statement(content))))
 
 
 def _has_subject(content: str) -> bool:

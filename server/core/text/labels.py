@@ -17,7 +17,7 @@ REPORTED = "User reported"
 SAID = "User said"
 WANTS = "User wants"
 ASKED = "User asked"
-WROTE = "User wrote"
+"""Written by models alone: the extractive observer keeps no request."""
 SHOWED = "User showed an image"
 USER = "User"
 OTHER = "The other person"
@@ -43,8 +43,8 @@ ABOUT = " (about: "
 WITH_IMAGE = " (with an image)"
 
 _ALL = (
-    CORRECTION, PREFERENCE, DECISION, CONFIRMED, PLANS, REPORTED, SAID, WANTS, ASKED, WROTE, SHOWED, FOUND, LEFT_OPEN,
-    OUTCOME, COMMITTED, OTHER_SAID,
+    CORRECTION, PREFERENCE, DECISION, CONFIRMED, PLANS, REPORTED, SAID, WANTS, ASKED, SHOWED, FOUND, LEFT_OPEN, OUTCOME,
+    COMMITTED, OTHER_SAID,
 )  # fmt: skip
 _NOTES = (REPLACES, UNLIKE)
 _QUOTATIONS = (PURPOSE, IN_ANSWER, ABOUT, *_NOTES)

@@ -13,12 +13,15 @@ from esker.server.core.text import labels
 from esker.server.core.text.labels import without_label
 from esker.server.core.words.lists import any_of, words
 from esker.server.providers.extractive import cues
+from esker.server.providers.extractive.telling import content_words
 from esker.server.providers.extractive.values import read_values
 
 # Maximum tokens of a request that says nothing besides its task.
 _BARE_REQUEST_TOKENS = 16
+# Minimum content words of a person's restriction ("identifiers stay English") that is kept without a name or value. A
+# higher value drops more rulings in plain words; a lower one keeps more chatter.
+_TELLING_WORDS = 4
 _LOOKED_FOR = (labels.FOUND, labels.LEFT_OPEN, labels.OUTCOME, labels.COMMITTED)
-_REQUESTS = (labels.ASKED, labels.WROTE)
 _SPEAKER = re.compile(any_of(words("reflector.speakers")), re.IGNORECASE)
 
 
@@ -32,7 +35,7 @@ def is_momentary(row: Memory, rows: Sequence[Memory]) -> bool:
         return row.category != "issue" or _was_overcome(row, rows)
     if row.category == "state_change":
         return row.trust == "assistant" and labels.PURPOSE not in row.content
-    if row.content.startswith(_REQUESTS):
+    if row.content.startswith(labels.ASKED):
         return row.tokens <= _BARE_REQUEST_TOKENS
     return bool(_SPEAKER.match(row.content)) and _says_little(row)
 
@@ -41,8 +44,12 @@ def _says_little(row: Memory) -> bool:
     """Whether a row is a step of the assistant's work, or names nothing that can be looked up."""
     if row.trust == "assistant" and row.category == "next_step":
         return True
-    said = read_values(without_label(row.content))
-    return not said.values and (row.trust == "assistant" or not said.names)
+    statement = without_label(row.content)
+    said = read_values(statement)
+    if said.values:
+        return False
+    restricts = cues.CONSTRAINT.search(statement) and content_words(statement) >= _TELLING_WORDS
+    return row.trust == "assistant" or not (said.names or restricts)
 
 
 def _was_overcome(failure: Memory, rows: Sequence[Memory]) -> bool:
