@@ -134,6 +134,12 @@ def test_nothing_is_kept_of_announcements_and_pleasantries() -> None:
     assert facts(("user", "Fix the login."), ("assistant", said)) == []
 
 
+def test_an_intention_is_left_open_only_if_it_waits_for_an_event() -> None:
+    now = facts(("user", "Payments?"), ("assistant", "I'll look at how payments are stored before I propose a table."))
+    later = facts(("user", "The export?"), ("assistant", "I'll wire the export after the schema is merged."))
+    assert (now, the_fact("wire the export", later).category) == ([], "next_step")
+
+
 def test_a_report_is_kept_beside_a_reply_that_quotes_it() -> None:
     report = "The import is fixed in version 0.4.23 of `loader.py`."
     found = facts(("user", "How is it?"), ("assistant", report), ("user", "No, use 0.4.24 then."))
