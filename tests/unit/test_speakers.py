@@ -2,7 +2,7 @@
 
 from esker.server.core.conversation.records import Role
 from esker.server.providers.extractive.observer import observe
-from esker.server.providers.extractive.speakers import speakers, without_speaker
+from esker.server.providers.extractive.speakers import speakers, without_speaker, works
 from tests.support.records import conversation
 
 CHAT: list[tuple[Role, str]] = [
@@ -38,3 +38,13 @@ def test_every_row_names_its_speaker_also_of_the_second_sentence_and_the_second_
         "Ada said: My sister lives in Utrecht.",
         "Ben said: I work at the harbour in Delft.",
     ]
+
+
+def test_one_link_in_a_long_chat_does_not_make_it_work() -> None:
+    chat: list[tuple[Role, str]] = [
+        ("user", "We walked along the harbour."),
+        ("assistant", "I swam there last week."),
+    ] * 6
+    link: tuple[Role, str] = ("user", "The photos: https://photos.example/albums/harbour")
+    assert not works(conversation(*chat, link).messages)
+    assert works(conversation(*chat[:2], link).messages)

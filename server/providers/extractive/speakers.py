@@ -25,6 +25,8 @@ _FEWEST = 2
 _FEWEST_LIVED, _LIVED = 2, 0.2
 # Maximum characters of an assistant's message on average; a person who chats writes less.
 _LONGEST_CHAT = 400
+# Maximum share of the messages of a chat that contain a link, a list or code. A higher value takes work for a chat.
+_MARKED = 0.1
 _MARKUP = re.compile(
     r"```|`[^`\n]+`|^\s{0,3}#{1,6}\s|^\s*(?:[-*•]|\d{1,2}[.)])\s+\S|\|\s*-{3}|https?://\S+/\S+/\S+", re.MULTILINE
 )
@@ -50,29 +52,23 @@ def people(messages: Sequence[Message], named: Mapping[int, str], *, is_known: b
     said = _said(messages)
     if not said or works(messages):
         return {}
-    if len(named) == len(said):
-        return named
-    if not (
-        is_known or _is_person([said[each.seq] for each in messages if each.role == "assistant" and each.seq in said])
-    ):
-        return (
-            named
-            if all(each.seq in named for each in messages if each.role == "assistant" and each.seq in said)
-            else {}
-        )
-    others = {
-        each.seq: labels.OTHER if each.role == "assistant" else labels.USER for each in messages if each.seq in said
-    }
-    return {**others, **named}
+    parties = {message.seq: message.role for message in messages if message.seq in said}
+    answers = [seq for seq, role in parties.items() if role == "assistant"]
+    if is_known or _is_person([said[seq] for seq in answers]):
+        unnamed = {seq: labels.OTHER if role == "assistant" else labels.USER for seq, role in parties.items()}
+        return {**unnamed, **named}
+    return named if all(seq in named for seq in answers) else {}
 
 
 def works(messages: Sequence[Message]) -> bool:
-    """Whether a conversation is about work with an assistant: it has calls of tools, code or markup."""
-    return any(
+    """Whether a conversation is about work with an assistant: it has calls of tools, or much code and markup."""
+    calls = any(
         message.role not in ("user", "assistant")
         or any(block.get("type") in ("tool_use", "tool_result") for block in message.content)
         for message in messages
-    ) or any(_MARKUP.search(text) for text in _said(messages).values())
+    )
+    said = _said(messages)
+    return calls or sum(bool(_MARKUP.search(text)) for text in said.values()) > _MARKED * len(said)
 
 
 def without_speaker(text: str, speaker: str | None) -> str:
