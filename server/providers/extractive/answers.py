@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from esker.server.core.conversation.blocks import spoken
 from esker.server.core.conversation.records import Message
 from esker.server.core.facts.records import Fact
+from esker.server.core.records import Category
 from esker.server.core.text import labels
 from esker.server.core.text.terms import telling_words
 from esker.server.core.words.lists import keyed
@@ -76,14 +77,8 @@ def _pointed_at(reply: str, before: Message) -> str | None:
 
 
 def _picked(message: Message, before: Message, reply: str, item: str) -> Fact:
-    return Fact(
-        content=f"{labels.DECISION}: {reply}{labels.IN_ANSWER}“{clip(item, _LONGEST_ITEM)}”)",
-        priority="medium" if stands_alone(item) else "low",
-        category="decision",
-        trust="user" if message.role == "user" else "assistant",
-        source_seqs=(before.seq, message.seq),
-        said_at=message.sent_at,
-    )
+    content = f"{labels.DECISION}: {reply}{labels.IN_ANSWER}“{clip(item, _LONGEST_ITEM)}”)"
+    return _replied(message, before, content, item, "decision")
 
 
 def _offered(before: Message) -> list[str]:
@@ -103,21 +98,21 @@ def last_offered(before: Message) -> str | None:
 
 
 def _agreement(message: Message, before: Message, reply: str, proposal: str) -> Fact:
-    return Fact(
-        content=f"{labels.AGREED} (“{clip(reply, 120)}”) to: {proposal}",
-        priority="medium" if stands_alone(proposal) else "low",
-        category="decision",
-        trust="user" if message.role == "user" else "assistant",
-        source_seqs=(before.seq, message.seq),
-        said_at=message.sent_at,
-    )
+    content = f"{labels.AGREED} (“{clip(reply, 120)}”) to: {proposal}"
+    return _replied(message, before, content, proposal, "decision")
 
 
 def _answered(message: Message, before: Message, question: str, reply: str, *, choice: bool) -> Fact:
+    content = f"Asked “{question}”, user answered: {reply}"
+    return _replied(message, before, content, f"{question} {reply}", "decision" if choice else "fact")
+
+
+def _replied(message: Message, before: Message, content: str, about: str, category: Category) -> Fact:
+    """Return the fact in a message and the message that it replies to; `about` are the words that name its subject."""
     return Fact(
-        content=f"Asked “{question}”, user answered: {reply}",
-        priority="medium" if stands_alone(f"{question} {reply}") else "low",
-        category="decision" if choice else "fact",
+        content=content,
+        priority="medium" if stands_alone(about) else "low",
+        category=category,
         trust="user" if message.role == "user" else "assistant",
         source_seqs=(before.seq, message.seq),
         said_at=message.sent_at,

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from esker.server.providers.extractive import cues
-from esker.server.providers.extractive.sentences import ends
+from esker.server.providers.extractive.sentences import CODE_FENCE, QUOTED, ends
 
 # Minimum characters of a line that is recognised as a quotation of the message before.
 _SHORTEST_QUOTE = 12
@@ -16,8 +16,6 @@ _SHORTEST_QUOTE = 12
 _MOSTLY = 0.5
 # Maximum characters of a line that a person writes without the end of a sentence.
 _LONGEST_LINE = 1_500
-_FENCE = re.compile(r"^\s{0,8}(?:```|~~~)")
-_QUOTE = re.compile(r"^\s*>\s?(.*)")
 _PARAGRAPH = re.compile(r"\n[ \t]*\n")
 _ITEM = re.compile(r"^\s*(?:[-*•]|\d{1,2}[.)])\s+")
 # Marks that end a line which a person writes.
@@ -69,11 +67,10 @@ _WORD = re.compile(r"[^\W\d_]{2,}")
 
 @dataclass(frozen=True, slots=True)
 class Authorship:
-    """The person's `own` words in a message, what it `quotes`, and the lines that it `pastes`, in order."""
+    """The person's own words in a message, and the lines that it quotes, in order. Pasted lines are in neither."""
 
     own: str
     quoted: tuple[str, ...] = ()
-    pasted: tuple[str, ...] = ()
 
 
 def authorship(text: str, before: str = "") -> Authorship:
@@ -81,7 +78,6 @@ def authorship(text: str, before: str = "") -> Authorship:
     answered = {key for line in ends(before).splitlines() if len(key := _key(line)) >= _SHORTEST_QUOTE}
     own: list[str] = []
     quoted: list[str] = []
-    pasted: list[str] = []
     presented = False
     for paragraph in _paragraphs(ends(text)):
         lines = paragraph.splitlines()
@@ -92,22 +88,19 @@ def authorship(text: str, before: str = "") -> Authorship:
             # A person's remark can follow the pasted lines, or precede them.
             is_whole = presented or _is_fenced(paragraph) or not any(output)
             head, tail = ([], []) if is_whole else _own_ends(lines, output)
-            pasted += lines[len(head) : len(lines) - len(tail)]
             own += [*head, *tail, ""]
             presented = False
             continue
         for line, is_output in zip(lines, output, strict=True):
-            if found := _QUOTE.match(line):
-                quoted.append(found[1])
+            if found := QUOTED.match(line):
+                quoted.append(line[found.end() :])
             elif answered and _key(line) in answered:
                 quoted.append(_ITEM.sub("", line).strip())
-            elif is_output or (len(line) > _LONGEST_LINE and not _SPACE.search(line[:_LONGEST_LINE].strip())):
-                pasted.append(line)
-            else:
+            elif not is_output and not _is_endless(line):
                 own.append(line)
         own.append("")
         presented = bool(own) and _presents(lines[-1])
-    return Authorship("\n".join(own).strip(), tuple(quoted), tuple(line for line in pasted if line.strip()))
+    return Authorship("\n".join(own).strip(), tuple(quoted))
 
 
 def _paragraphs(text: str) -> Iterator[str]:
@@ -115,7 +108,7 @@ def _paragraphs(text: str) -> Iterator[str]:
     fenced: list[str] | None = None
     plain: list[str] = []
     for line in text.splitlines():
-        if _FENCE.match(line):
+        if CODE_FENCE.match(line):
             if fenced is None:
                 yield from _split(plain)
                 plain, fenced = [], [line]
@@ -136,7 +129,12 @@ def _split(lines: Sequence[str]) -> Iterator[str]:
 
 
 def _is_fenced(paragraph: str) -> bool:
-    return bool(_FENCE.match(paragraph))
+    return bool(CODE_FENCE.match(paragraph))
+
+
+def _is_endless(line: str) -> bool:
+    """Whether a line is longer than a person writes, and without a space."""
+    return len(line) > _LONGEST_LINE and not _SPACE.search(line[:_LONGEST_LINE].strip())
 
 
 def _is_output(line: str) -> bool:

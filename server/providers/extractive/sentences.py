@@ -10,7 +10,11 @@ MAX_SENTENCE = 400
 
 # Characters read at each end of a huge text.
 _END_CHARACTERS = 20_000
-_FENCE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
+CODE_FENCE = re.compile(r"^\s{0,8}(?:```|~~~)")
+"""The line before or after a block of code."""
+QUOTED = re.compile(r"^\s*>\s?")
+"""The mark of a quoted line."""
+_CODE_BLOCK = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 _BULLET = re.compile(r"^(?:[-*•>]|\d{1,2}[.)]|#{1,6})\s+(?:\[[ xX]\]\s*)?")
 _END = re.compile(r"(?<=[.!?…؟])[\"')\]]?\s+(?=[^\s])|(?<=[。！？])(?![」』”’）)])")
 # Bounded: each opening mark without an end would scan the rest of the line.
@@ -44,7 +48,7 @@ def opening(text: str) -> str:
 
 
 def _sentences(text: str) -> list[str]:
-    prose = _EMPHASIS.sub(r"\2", _FENCE.sub("\n", ends(text)))
+    prose = _EMPHASIS.sub(r"\2", _CODE_BLOCK.sub("\n", ends(text)))
     lines = (_BULLET.sub("", line.strip()) for line in prose.splitlines())
     return [sentence for line in lines if line for sentence in split_sentences(line)]
 

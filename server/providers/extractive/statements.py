@@ -8,13 +8,12 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from esker.server.providers.extractive.sentences import clip, ends, split_sentences
+from esker.server.providers.extractive.sentences import CODE_FENCE, QUOTED, clip, ends, split_sentences
 
 # Maximum characters of a statement; an item of a list can have several sentences.
 _LONGEST = 320
 # Maximum characters of a heading, a parent item or an introduction that is put before a statement.
 _LONGEST_TOPIC = 70
-_FENCE = re.compile(r"^\s{0,8}(?:```|~~~)")
 _HEADING = re.compile(r"^\s{0,3}(#{1,6})\s+(.+?)\s*#*$")
 _RULE = re.compile(r"^\s*(?:[-*_=─━]\s*){3,}$")
 _ITEM = re.compile(
@@ -22,7 +21,6 @@ _ITEM = re.compile(
 )
 _TABLE_ROW = re.compile(r"^\s*\|(.+)\|\s*$")
 _TABLE_RULE = re.compile(r"^[\s|:-]+$")
-_QUOTE = re.compile(r"^\s*>\s?")
 # Bounded: each opening mark without an end would scan the rest of the line.
 _EMPHASIS = re.compile(r"(\*\*)(?=\S)(.{1,200}?)(?<=\S)\1")
 _LINK = re.compile(r"\[([^\]\n]{1,200})\]\(([^)\s]{1,300})\)")
@@ -67,9 +65,9 @@ class _Reader:
         """Yield the statements of a text."""
         fenced = False
         for line in text.splitlines():
-            if _FENCE.match(line):
+            if CODE_FENCE.match(line):
                 fenced = not fenced
-            elif not fenced and not _QUOTE.match(line):
+            elif not fenced and not QUOTED.match(line):
                 yield from self._line(line)
 
     def _line(self, line: str) -> Iterator[Statement]:
