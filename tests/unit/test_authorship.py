@@ -10,6 +10,11 @@ PASTED = {
     "a prompt": "ada@mill:~/shop$ make test",
     "a log with a time": "2026-03-02 12:00:01 worker started with 4 threads",
     "a log with a level": "[WARN] the cache is always full",
+    "a log with a level in lower case": "[error] duration_ms=3189 status=200",
+    "an exception in Elixir": "** (UndefinedFunctionError) function Task.name/0 is undefined",
+    "a frame in Elixir": "    (mix 1.19.3) lib/mix/task.ex:362: Mix.Task.run/2",
+    "columns": "stopped db nodes    = []",
+    "a ruler": "---> Active tables <---",
     "an exception": "ValueError: the port must be a number",
     "a frame": '  File "/srv/app.py", line 12, in main',
     "a frame in JavaScript": "    at login (src/auth.ts:45:11)",
@@ -48,6 +53,15 @@ def test_a_line_of_a_program_is_pasted_and_the_remarks_around_it_are_the_persons
 def test_a_pasted_block_leaves_no_words_to_the_person(pasted: str) -> None:
     read = authorship(pasted)
     assert (read.own, read.quoted) == ("", ())
+
+
+def test_lines_that_fill_other_values_into_the_same_words_are_pasted() -> None:
+    listed = [
+        f"{name}: with {count} records using {count * 9} words" for name, count in (("a", 3), ("b", 70), ("c", 9))
+    ]
+    assert authorship("\n".join(["is this ok?", "", *listed])).own.strip() == "is this ok?"
+    chosen = "primary is #3f7a3f\nsecondary is #aa3355\nborder is 2px"
+    assert authorship(chosen).own == chosen
 
 
 def test_remarks_beside_output_in_one_paragraph_are_the_persons() -> None:

@@ -229,6 +229,13 @@ def test_one_call_keeps_its_budget_and_drops_the_least_important_first() -> None
     assert {fact.priority for fact in found} == {"high"}
 
 
+def test_a_long_listing_of_values_is_not_a_ruling() -> None:
+    listing = "\n".join(f"node{number} = {number * 7}" for number in range(40))
+    assert [fact.content for fact in facts(conversation(("user", f"{listing}\n\nOur port is 8377.")))] == [
+        "User said: Our port is 8377."
+    ]
+
+
 def test_hostile_text_is_read_in_linear_time() -> None:
     for hostile in (
         "__a " * 80_000,

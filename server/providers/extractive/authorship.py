@@ -35,14 +35,17 @@ _OUTPUT = tuple(
         r"^\s*[\[(]?\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d",
         r"^\s*[\[(]?\d\d:\d\d:\d\d",
         r"^\s*[\[(]?(?:TRACE|DEBUG|INFO|NOTICE|WARN|WARNING|ERROR|CRITICAL|FATAL)[\])]?[ :]",
+        r"^\s*\[(?:trace|debug|info|notice|warn|warning|error|critical|fatal)\] ",
         # Errors, warnings and stack traces.
         r"^\s*Traceback \(most recent call last\)",
         r"^\s*File \"[^\"\n]{1,300}\", line \d+",
         r"^\s+at \S.{0,300}[):\d]$",
         r"^\s*(?:[\w.$]{1,80}\.)?\w{0,60}(?:Error|Exception|Warning|Panic)\b(?:\s*\[[^\]]{1,60}\])?: ",
         r"^\s*(?:error|warning|fatal|remote|panic|thread '[^']{1,60}' panicked)(?:\[\w{1,20}\])?: ",
+        r"^\s*\*\* \(\w",
         r"^\s*(?:npm|yarn|pnpm) (?:ERR!|(?:WARN|error|warn)\b)",
         r"^\s*\S{1,200}[:(]\d+[:,]\d+\)?:? ",
+        r"^\s+(?:\([\w .-]{1,60}\) )?[\w./-]{1,200}:\d+: \S",
         r"^\s*(?:E  |FAILED |PASSED |PASS |FAIL |ok \d|not ok \d|--- FAIL|=== RUN|[✓✔✗✘×] )",
         r"^\s*\d+ (?:passed|failed|errors?|warnings?)\b",
         r"^\s*(?:\d+ \||\|? *\^+|~+\^)",
@@ -54,7 +57,10 @@ _OUTPUT = tuple(
         r"^\s*\"[^\"\n]{1,80}\"\s*:\s",
         r"^\s*</?[A-Za-z][\w.-]{0,60}(?:\s[^<>]{0,300})?/?>",
         r"^\s*[│├└┌┐┘─═╔╗╚╝║┃━]",
-        # Listings and mail headers.
+        # Columns and rulers, listings and mail headers.
+        r"^.{0,200}?\S {4,}\S",
+        r"^ {8,}\S",
+        r"^\s*[-=]{2,}[->^]",
         r"^[-dlbcps](?:[r-][w-][xsStT-]){3}[ .@+]",
         r"^(?:From|To|Cc|Sent|Subject|Date): \S",
         r"^-{2,} ?(?:Original|Forwarded)\b",
@@ -62,6 +68,8 @@ _OUTPUT = tuple(
 )
 _IN_DIFF = re.compile(r"^[-+ ]")
 _CODE = re.compile(r"[{};=<>|\\$]|\(\)|::|->")
+# Minimum words that consecutive lines of a listing have in common, and the minimum of such lines.
+_COMMON_WORDS, _LISTED = 3, 3
 _WORD = re.compile(r"[^\W\d_]{2,}")
 
 
@@ -81,7 +89,7 @@ def authorship(text: str, before: str = "") -> Authorship:
     presented = False
     for paragraph in _paragraphs(ends(text)):
         lines = paragraph.splitlines()
-        output = [_is_output(line) for line in lines]
+        output = _with_listed(lines, [_is_output(line) for line in lines])
         if not _is_fenced(paragraph):
             output = _behind_prompts(lines, _with_diff(lines, output))
         if _is_fenced(paragraph) or presented or sum(output) > _MOSTLY * len(lines) or _behind_error(lines, output):
@@ -142,6 +150,21 @@ def _is_output(line: str) -> bool:
     if any(form.match(line) for form in _OUTPUT):
         return True
     return len(_CODE.findall(line)) >= 3 and len(_CODE.findall(line)) * 2 >= len(_WORD.findall(line))
+
+
+def _with_listed(lines: Sequence[str], output: Sequence[bool]) -> list[bool]:
+    """Return which lines are output; lines in a row that only fill other values into the same words are.
+
+    Sentences are not: a person's rules can begin and end alike.
+    """
+    words = [[] if line.rstrip().endswith(_ENDS) else _WORD.findall(line) for line in lines]
+    found = list(output)
+    for last in range(_LISTED - 1, len(lines)):
+        run = words[last - _LISTED + 1 : last + 1]
+        common = set(run[0]).intersection(*run[1:])
+        if len(common) >= _COMMON_WORDS and 2 * len(common) >= max(map(len, run)):
+            found[last - _LISTED + 1 : last + 1] = [True] * _LISTED
+    return found
 
 
 def _with_diff(lines: Sequence[str], output: Sequence[bool]) -> list[bool]:

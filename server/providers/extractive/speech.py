@@ -26,8 +26,9 @@ _LONGEST_CONTEXT = 160
 _SELF_CONTAINED = 45
 # Below this many characters, a statement behind a question is a reply to it.
 _SHORT = 40
-# Minimum lines that together are one ruling ("added #3f7a3f", "tools -> core/tools"), and the maximum of one of them.
-_FEWEST_VALUES, _LONGEST_VALUE, _LONGEST_MAPPING = 3, 70, 200
+# Minimum and maximum lines that together are one ruling ("added #3f7a3f", "tools -> core/tools"), and the maximum
+# characters of one of them. More lines are a listing that the person did not write.
+_FEWEST_VALUES, _MOST_VALUES, _LONGEST_VALUE, _LONGEST_MAPPING = 3, 20, 70, 200
 _VALUE_LINE = re.compile(r"^\s*(?:[-*•]\s+)?\S.{0,198}[^.!?。！？:：\s]$")
 _MAPS = re.compile(r"->|→|=>|=")
 # A file that a client attaches to the message.
@@ -177,9 +178,9 @@ def _value_lines(own: str) -> tuple[list[str], str]:
         if len(line) <= longest and _VALUE_LINE.match(line) and _has_value(line):
             run.append(line.strip())
             continue
-        if len(run) >= _FEWEST_VALUES:
+        if _FEWEST_VALUES <= len(run) <= _MOST_VALUES:
             rulings.append("; ".join(run))
-        else:
+        elif len(run) < _FEWEST_VALUES:
             rest += run
         run = []
         rest.append(line)
