@@ -15,7 +15,7 @@ from esker.server.core.facts.condensing import judge
 from esker.server.core.facts.records import Reflected, ReflectionTask
 from esker.server.core.records import Memory
 from esker.server.core.text.tokens import estimate_tokens
-from esker.server.providers.extractive.changes import JOINED_TOKENS
+from esker.server.providers.extractive.joining import JOINED_TOKENS
 from esker.server.providers.extractive.outdated import Hindsight
 from esker.server.providers.extractive.reflector import reflect
 from tests.support.records import observation
@@ -138,6 +138,23 @@ OTHER_VALUES = {
     ),
     "in Chinese": ("稿件RSC-4471的截止日是6月5日。", "稿件RSC-4471的截止日改为6月30日。"),
     "in Japanese": ("波長の補正値は+0.35 nm。", "波長の補正値は+0.12 nmに変更。"),
+    "a change told in other words": (
+        "The ceiling for the kitchen renovation is 18,500 EUR.",
+        "User raised the ceiling for the kitchen to 19,800 EUR.",
+    ),
+    "a value that is left": ("Deploys go to Fly.io, region fra.", "Leave Fly.io; deploys go to the box hel1-04."),
+    "a number of the same noun": (
+        "checkout-eu goes to build 7709.",
+        "Build 7714 is innocent, checkout-eu goes to it again.",
+    ),
+    "a subject in the last clause": (
+        "La mudanza a Olmo 14 es el 29 de agosto de 2026.",
+        "La furgoneta no está libre, la mudanza pasa al 31 de agosto de 2026.",
+    ),
+    "a verb of asking that asks nobody": (
+        "Loom 3 asks for Python 3.10.",
+        "User decision: Loom 3 asks for Python 3.11.",
+    ),
 }
 
 
@@ -165,6 +182,7 @@ OTHER_THINGS = {
     "a limit to one case": ("The worker has 512 MiB of memory.", "The worker has 768 MiB of memory on kiln-3 only."),
     "another unit": ("The proxy timeout is 30 s.", "The proxy timeout of health checks is 300 ms."),
     "a row that says more": ("The rate is 3e-4, batch size 64, seed 1207.", "The rate is 2e-4 from now on."),
+    "another number of the same noun": ("VLAN 20 is for desks.", "VLAN 30 is for desks and printers."),
     "a person and a path of theirs": (
         "Anna Brodt reviews what is under src/parser.",
         "Anne Brandt reviews what is under db/migrations.",
@@ -292,6 +310,159 @@ def test_a_suspicion_goes_when_the_cause_is_found() -> None:
     assert left(found, suspected) == [found[0], suspected[0]]
 
 
+def test_a_tools_report_on_a_wrong_suspicion_goes_with_it() -> None:
+    suspected = ("Assistant suspects the job on port 5433 of being the cause.", "medium", "fact", "assistant")
+    tried = ("50 runs with port 5433 reserved: 6 failures.", "medium", "fact", "tool")
+    other = ("50 runs in their own processes: 0 failures.", "medium", "fact", "tool")
+    found = ("Assistant found the cause: test_locale leaves LC_ALL set.", "high", "fact", "assistant")
+    assert left(suspected, tried, other, found) == [other[0], found[0]]
+    assert left(suspected, tried, other) == [suspected[0], tried[0], other[0]]
+
+
+def test_a_choice_that_is_left_open_goes_when_the_user_makes_it() -> None:
+    for undecided, made in (
+        ("User: induction or gas is undecided.", "User decision: induction, the model IH-64."),
+        ("レンタカーを借りるかどうかは未定。", "今回レンタカーは借りない。バスで行く。"),
+    ):
+        choice = (undecided, "medium", "next_step", "user")
+        assert left(choice, ruling(made)) == [made]
+        assert left(choice, (made, "medium", "fact", "assistant"))[0] == undecided
+        assert left(choice, ruling("User decision: the worktop is oak.")) == [
+            undecided,
+            "User decision: the worktop is oak.",
+        ]
+
+
+def test_a_decision_about_somebody_settles_no_choice_about_them() -> None:
+    choice = ("User: whether Fenwick Street moves out is undecided.", "medium", "next_step", "user")
+    about = ruling("User decision: the footage at Fenwick Street is kept.")
+    assert left(choice, about) == [choice[0], about[0]]
+
+
+def test_a_failure_goes_when_an_outcome_says_that_it_works() -> None:
+    failed = ("pytest: test_total fails, 98.00 expected, got 97.99.", "high", "issue", "tool")
+    works = ("Outcome: test_total passes since commit e0b47d2.", "medium", "outcome", "assistant")
+    other = ("Outcome: test_sums passes since commit e0b47d2.", "medium", "outcome", "assistant")
+    begun = ("Outcome: test_total has a smaller input since commit e0b47d2.", "medium", "outcome", "assistant")
+    assert left(failed, works) == [works[0]]
+    assert left(failed, other) == [failed[0], other[0]]
+    assert left(failed, begun) == [failed[0], begun[0]]
+
+
+def test_a_status_goes_when_a_tool_reports_a_later_one_of_the_same_thing() -> None:
+    status = ("checkout-eu answers 503 to 61 % of the requests.", "medium", "issue", "tool")
+    later = ("checkout-eu at 03:04 UTC: 0.2 % errors.", "medium", "outcome", "tool")
+    other = ("checkout-us at 03:04 UTC: 0.2 % errors.", "medium", "outcome", "tool")
+    assert left(status, later) == [later[0]]
+    assert left(status, other) == [status[0], other[0]]
+
+
+def test_a_statement_of_the_assistant_goes_when_the_user_says_no_to_it() -> None:
+    said = ("Assistant found: H2 is confirmed at the 5 % level.", "medium", "outcome", "assistant")
+    no = ("User: no, with four hypotheses H2 is not significant.", "high", "issue", "user")
+    agrees = ("User: with four hypotheses H2 is not significant.", "high", "issue", "user")
+    elsewhere = ("User: no, the report has three pages.", "high", "issue", "user")
+    assert left(said, no) == [no[0]]
+    assert left(said, agrees) == [said[0], agrees[0]]
+    assert left(said, elsewhere) == [said[0], elsewhere[0]]
+
+
+def test_a_report_that_the_user_calls_wrong_goes() -> None:
+    report = ("Agreement script, round 2: kappa 0.71.", "medium", "outcome", "tool")
+    wrong = ("User: the kappa of round 2 is wrong, Vera was counted twice.", "high", "issue", "user")
+    by_assistant = (wrong[0], "high", "issue", "assistant")
+    assert left(report, wrong) == [wrong[0]]
+    assert left(report, by_assistant) == [report[0], by_assistant[0]]
+
+
+def test_a_changed_name_is_outdated_by_the_same_sentence_with_another_unless_both_can_be_true() -> None:
+    old, new = (
+        (f"結果：10月{day}日、本番の primary は {name} になった。", "medium", "outcome", "assistant")
+        for day, name in ((3, "db-a2"), (6, "db-b1"))
+    )
+    assert left(old, new) == [new[0]]
+    one, other = ((f"The module uses {name}.", "medium", "fact", "assistant") for name in ("on_page", "on_draft"))
+    assert left(one, other) == [one[0], other[0]]
+
+
+# Questions and offers ------------------------------------------------------------------------------------------------
+
+PASSED_OVER = [
+    ("User asked: would waves of 8 do any harm?", "medium", "next_step", "user"),
+    ("User fragte, ob vier Stellen besser wären.", "medium", "fact", "user"),
+    ("Assistant proposed to reboot the nodes through the script.", "medium", "next_step", "assistant"),
+    ("アシスタントは、自動推定を先に済ませる案を出した。", "medium", "next_step", "assistant"),
+]
+
+
+@pytest.mark.parametrize("row", PASSED_OVER, ids=lambda row: row[0])
+def test_a_question_or_an_offer_goes_once_the_user_went_on(row: tuple[str, str, str, str]) -> None:
+    assert left(row, RULE) == [RULE[0]]
+    assert left(RULE, row) == [RULE[0], row[0]]
+    assert left((row[0], "high", *row[2:]), RULE) == [row[0], RULE[0]]
+    [unanswered, later] = log(row, RULE)
+    rows = [replace(unanswered, trust="user"), replace(later, session_id="another"), *log(ASKED)]
+    assert row[0] in [draft.content for draft in condensed(rows).drafts]
+
+
+def test_a_ruling_that_quotes_a_question_is_none() -> None:
+    agreed = ("User agreed (“yes”) to: The import is unused. Shall I remove it?", "medium", "decision", "user")
+    done = ("Outcome: The paths are mended — asked: where were we?", "medium", "outcome", "assistant")
+    assert left(agreed, done, RULE) == [agreed[0], done[0], RULE[0]]
+
+
+# Restatements --------------------------------------------------------------------------------------------------------
+
+
+def test_a_restatement_that_the_user_calls_one_goes_into_the_earlier_row() -> None:
+    first = ("User: an aisle seat for me, a window seat for Nuria.", "medium", "preference", "user")
+    again = ("User: as always, aisle for me, Nuria gets the window.", "medium", "fact", "user")
+    rows = log(first, again, ASKED)
+    [kept] = condensed(rows).drafts
+    assert (kept.content, kept.category) == (first[0], "preference")
+    assert kept.source_ids == (rows[0].id, rows[1].id)
+    unmarked = ("User: the aisle for me, Nuria gets the window.", "medium", "fact", "user")
+    assert left(first, unmarked) == [first[0], unmarked[0]]
+    more = ("User: as always, aisle seat 14 for me, Nuria gets the window.", "medium", "fact", "user")
+    assert left(first, more) == [first[0], more[0]]
+    by_assistant = (*again[:3], "assistant")
+    assert left(first, by_assistant) == [first[0], again[0]]
+
+
+# Parts of a report ---------------------------------------------------------------------------------------------------
+
+
+def report(*texts: str, **changes: Any) -> list[Memory]:
+    """Return statements of one message of the assistant."""
+    rows = log(*((text, "medium", "fact", "assistant") for text in texts))
+    return [replace(row, said_at=rows[0].said_at, **changes) for row in rows]
+
+
+def test_parts_of_a_report_become_one_row_that_names_heading_and_request_once() -> None:
+    rows = report(
+        "Assistant found: Model sizes: tiny.en has 75 MB. — asked: which model is best?",
+        "Assistant found: Model sizes: large has 3 GB. — asked: which model is best?",
+        "Assistant found: Licence: MIT. — asked: which model is best?",
+    )
+    drafts = condensed(rows).drafts
+    assert [draft.content for draft in drafts] == [
+        "Assistant found: Model sizes: tiny.en has 75 MB; large has 3 GB. — asked: which model is best?",
+        rows[2].content,
+    ]
+    assert drafts[0].source_ids == (rows[0].id, rows[1].id)
+
+
+@pytest.mark.parametrize("changes", [{"trust": "user"}, {"kind": "reflection"}, {"kind": "note"}])
+def test_statements_of_a_person_and_condensed_ones_are_not_joined(changes: dict[str, Any]) -> None:
+    rows = report("User said: Sizes: tiny has 75 MB.", "User said: Sizes: large has 3 GB.", **changes)
+    assert [draft.content for draft in condensed([*rows, *log(ASKED)]).drafts] == [row.content for row in rows]
+
+
+def test_statements_of_two_messages_are_not_joined_and_keep_their_dates() -> None:
+    rows = log(*((f"Sizes: the {name} has 75 MB.", "medium", "fact", "assistant") for name in ("base", "draft")))
+    assert [draft.content for draft in condensed([*rows, *log(ASKED)]).drafts] == [row.content for row in rows]
+
+
 # Noise ---------------------------------------------------------------------------------------------------------------
 
 NOISE = [
@@ -303,6 +474,7 @@ NOISE = [
     ("User: lovely, thanks, off to find some coffee now.", "low", "fact", "user"),
     ("User: Gummistiefel sind nass, egal.", "low", "fact", "user"),
     ("ユーザー：今日は雨がひどいね。", "low", "fact", "user"),
+    ("The brother thinks that they should give notice at once.", "low", "fact", "external"),
 ]
 
 
@@ -452,7 +624,24 @@ RULINGS = [
 ]
 
 
-@given(st.lists(st.one_of(any_row, st.sampled_from([*edits(4), *NOISE, *RULINGS, RULE, FAILED, FIXED])), max_size=20))
+STATES = [
+    ("checkout-eu answers 503 to 61 % of the requests.", "medium", "issue", "tool"),
+    ("checkout-eu at 03:04 UTC: 0.2 % errors, it works.", "medium", "outcome", "tool"),
+    ("User: induction or gas is undecided.", "medium", "next_step", "user"),
+    ("User decision: induction, the model IH-64.", "high", "decision", "user"),
+    ("User: no, checkout-eu is not undecided.", "medium", "issue", "user"),
+    ("User: as I said, induction is wrong for checkout-eu.", "medium", "fact", "user"),
+    ("Assistant suspects checkout-eu of being the cause.", "medium", "fact", "assistant"),
+    ("Assistant found the cause: test_locale leaves LC_ALL set.", "medium", "fact", "assistant"),
+]
+
+
+@given(
+    st.lists(
+        st.one_of(any_row, st.sampled_from([*edits(4), *NOISE, *RULINGS, *PASSED_OVER, *STATES, RULE, FAILED, FIXED])),
+        max_size=20,
+    )
+)
 def test_reflecting_a_reflection_changes_nothing(rows: list[tuple[str, str, str, str]]) -> None:
     before = log(*rows)
     once = written(before, condensed(before))

@@ -33,6 +33,8 @@ def is_momentary(row: Memory, rows: Sequence[Memory]) -> bool:
         return False
     if row.trust == "tool":
         return row.category != "issue" or _was_overcome(row, rows)
+    if row.trust == "external":
+        return row.category == "fact"
     if row.category == "state_change":
         return row.trust == "assistant" and labels.PURPOSE not in row.content
     if row.content.startswith(labels.ASKED):

@@ -10,25 +10,21 @@ about different things, and a row that says more than its value stays. In doubt 
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 
 from esker.server.core.conversation.trust import at_least_as_trusted
 from esker.server.core.facts.records import Fact
-from esker.server.core.facts.same_fact import Fingerprint, fingerprint, same_subject
+from esker.server.core.facts.same_fact import same_subject
 from esker.server.core.records import Memory
-from esker.server.core.text import labels
-from esker.server.core.text.labels import own_statement
 from esker.server.core.text.languages import ENGLISH, STOP_WORDS, language_of
 from esker.server.core.text.terms import terms
-from esker.server.core.words.lists import any_of, cue, words
+from esker.server.core.words.lists import cue, words
 from esker.server.providers.extractive import cues
-from esker.server.providers.extractive.assertions import read_assertion
+from esker.server.providers.extractive.read_rows import MARKED, UNDECIDED, ReadRow
 from esker.server.providers.extractive.superseding import with_replaced
-from esker.server.providers.extractive.values import Value, Values, name_different_things, read_values, rivals
+from esker.server.providers.extractive.values import Value, rivals
 
 # Minimum cosine of two rows, or minimum share of the subject, for them to be about the same thing. The lower ones are
 # for a row that marks a change.
@@ -44,99 +40,15 @@ _RULINGS = ("decision", "preference")
 _CHANGES = ("decision", "state_change")
 _ENDS = ("decision", "state_change", "outcome")
 
-_MARKED = cue(*words("assertions.changes"))
-_LIMITED = cue(*words("reflector.limited"))
-_SPEAKER = re.compile(any_of(words("reflector.speakers")), re.IGNORECASE)
-_SPEAKERS = frozenset(terms(" ".join(words("reflector.speakers"))))
-_ASKING = cue(*words("reflector.asking"))
-# Maximum characters before the word that tells that a row reports a question.
-_ASKING_WITHIN = 40
 _WITHDRAWN = cue(*words("reflector.withdrawn"))
-_SUSPECTED = cue(*words("reflector.suspected"))
-_CAUSE_FOUND = cue(*words("reflector.cause_found"))
-
-
-@dataclass(frozen=True, eq=False)
-class _ReadRow:
-    """A row with the parts that are compared."""
-
-    row: Memory
-    vector: npt.NDArray[np.float32] | None
-
-    @cached_property
-    def text(self) -> str:
-        """The row without its label, the purpose of a change, and notes on older rows."""
-        return own_statement(self.row.content)
-
-    @cached_property
-    def fingerprint(self) -> Fingerprint:
-        """The fingerprint of the text."""
-        return fingerprint(self.text)
-
-    @cached_property
-    def subject(self) -> frozenset[str]:
-        """The terms of what the text is about, without its values."""
-        small = STOP_WORDS[language_of(self.text) or ENGLISH]
-        return self.fingerprint.subject.difference(
-            small, _SPEAKERS, *(terms(value.text) for value in self.values.values)
-        )
-
-    @cached_property
-    def said(self) -> frozenset[str]:
-        """All terms of the text, and words that name no thing."""
-        return self.fingerprint.terms | STOP_WORDS[language_of(self.text) or ENGLISH] | _SPEAKERS
-
-    @cached_property
-    def values(self) -> Values:
-        """The numbers, identifiers and names of the text."""
-        return read_values(self.text)
-
-    @cached_property
-    def is_limited(self) -> bool:
-        """Whether the row holds for one case only."""
-        return bool(_LIMITED.search(self.text))
-
-    @cached_property
-    def suspects(self) -> bool:
-        """Whether the row names a suspected cause."""
-        return bool(_SUSPECTED.search(self.text))
-
-    @cached_property
-    def finds_cause(self) -> bool:
-        """Whether the row names a cause that was found."""
-        return bool(_CAUSE_FOUND.search(self.text)) and not self.suspects
-
-    @cached_property
-    def asks(self) -> bool:
-        """Whether the row is a question, or tells that somebody asked something."""
-        said = self.row.content
-        reported = _SPEAKER.match(said) and _ASKING.search(said[:_ASKING_WITHIN])
-        return said.startswith(labels.ASKED) or cues.asks(said) or bool(reported)
-
-    @cached_property
-    def is_firm(self) -> bool:
-        """Whether the row is asserted by its speaker, without a condition."""
-        return read_assertion(self.row.id, self.row.content).firm
-
-    @cached_property
-    def says_change(self) -> bool:
-        """Whether the words of the row say that something changed or is corrected."""
-        return bool(cues.CORRECTION.search(self.row.content) or _MARKED.search(self.text))
-
-    @property
-    def is_marked(self) -> bool:
-        """Whether the row says, or the observer found, that something changed."""
-        return self.row.category == "state_change" or self.says_change
-
-    @cached_property
-    def changes(self) -> bool:
-        """Whether the row rules on something, or changes it."""
-        return self.row.category in _CHANGES or self.is_marked
-
-    @cached_property
-    def asserts(self) -> bool:
-        """Whether the row states something, without a reservation."""
-        return not self.asks and not self.row.tentative and not cues.TENTATIVE.search(self.row.content)
+_WRONG = cue(*words("reflector.wrong"))
+_WORKS = cue(*words("reflector.works"))
+_CLAUSE_END = re.compile(r"[.,;:!?]\s+|[，。；：！？、]")
+_IDENTIFIER = re.compile(r"[-_./]")
+# Maximum words up to the name of what failed: "pytest: test_total fails".
+_NAMED_WITHIN = 3
+# Maximum rows between what the assistant said and the user's "no" to it.
+_REFUSED_WITHIN = 3
 
 
 class Hindsight:
@@ -144,9 +56,9 @@ class Hindsight:
 
     def __init__(self, vectors: Mapping[str, Sequence[float]]) -> None:
         self._vectors = {name: np.array(vector, dtype=np.float32) for name, vector in vectors.items()}
-        self._read: dict[str, _ReadRow] = {}
-        self._compared: dict[tuple[_ReadRow, _ReadRow], bool] = {}
-        self._said: Sequence[_ReadRow] = ()
+        self._read: dict[str, ReadRow] = {}
+        self._compared: dict[tuple[ReadRow, ReadRow], bool] = {}
+        self._said: Sequence[ReadRow] = ()
         self._superseded: dict[str, str] = {}
 
     def outdated(self, rows: Sequence[Memory]) -> dict[str, str]:
@@ -158,33 +70,36 @@ class Hindsight:
         found = dict(self._superseded)
         # A reflection took back its ruling already; the one before is another.
         observed = {row.id for row in rows if row.kind == "observation"}
-        for newer, earlier in _candidates(read):
+        for place, (newer, earlier) in enumerate(_candidates(read)):
             left = [older for older in earlier if older.row.id not in found]
             found |= {older.row.id: newer.row.id for older in left if self._outdates(newer, older)}
-            if newer.row.id in observed and (withdrawn := _withdrawn(newer, left)) and withdrawn not in found:
-                found[withdrawn] = newer.row.id
+            just_said = read[max(0, place - _REFUSED_WITHIN) : place]
+            taken_back = (_withdrawn(newer, left), _called_wrong(newer, left), _refused(newer, just_said))
+            if newer.row.id in observed:
+                found |= {gone: newer.row.id for gone in taken_back if gone and gone not in found}
+        found |= _evidence(read, found)
         return found | _echoes(read, found)
 
-    def _reading(self, row: Memory) -> _ReadRow:
+    def _reading(self, row: Memory) -> ReadRow:
         known = self._read.get(row.id)
         if known is None or known.row != replace(row, kind=known.row.kind):
-            self._read[row.id] = known = _ReadRow(row, self._vectors.get(row.id))
+            self._read[row.id] = known = ReadRow(row, self._vectors.get(row.id))
         return known
 
-    def _outdates(self, newer: _ReadRow, older: _ReadRow) -> bool:
+    def _outdates(self, newer: ReadRow, older: ReadRow) -> bool:
         pair = (newer, older)
         if pair not in self._compared:
             self._compared[pair] = _outdates(newer, older)
         return self._compared[pair]
 
 
-def _superseded(said: Sequence[_ReadRow]) -> dict[str, str]:
+def _superseded(said: Sequence[ReadRow]) -> dict[str, str]:
     """Return what the comparison of single assertions finds among the user's rows."""
     facts = [
         Fact(row.content, row.priority, row.category, row.trust, (), row.said_at, tentative=row.tentative)
         for row in (read.row for read in said)
     ]
-    latest: dict[str, _ReadRow] = {}
+    latest: dict[str, ReadRow] = {}
     found: dict[str, str] = {}
     for newer, fact in zip(said, with_replaced(facts, ()), strict=True):
         older = latest.get(fact.replaces or "")
@@ -194,46 +109,72 @@ def _superseded(said: Sequence[_ReadRow]) -> dict[str, str]:
     return found
 
 
-def _says_more(older: _ReadRow, newer: _ReadRow) -> bool:
+def _says_more(older: ReadRow, newer: ReadRow) -> bool:
     """Whether an older row has values besides the one that a newer row replaces, or names another thing."""
     given_up, given = older.values.texts - newer.values.texts, newer.values.texts - older.values.texts
     return (len(given_up) > 1 or bool(given_up and given)) and not rivals(newer.values, older.values)
 
 
-def _candidates(rows: Sequence[_ReadRow]) -> Iterator[tuple[_ReadRow, list[_ReadRow]]]:
-    """Yield each row with the earlier rows that share enough of its terms, or one if it names a cause."""
+def _candidates(rows: Sequence[ReadRow]) -> Iterator[tuple[ReadRow, list[ReadRow]]]:
+    """Yield each row with the earlier rows that share enough of its terms.
+
+    One term is enough for a row that names a cause, and for an earlier row that leaves a choice open.
+    """
     by_term: dict[str, list[int]] = defaultdict(list)
     for place, row in enumerate(rows):
         subject = row.fingerprint.subject
         shared = Counter(other for term in subject for other in by_term[term][-_MOST_ROWS:])
-        least = 1 if row.finds_cause else _SHARED_TERMS
         alike = sorted(shared, key=lambda other: (-shared[other], -other))[:_MOST_ALIKE]
-        yield row, [rows[other] for other in sorted(alike) if shared[other] >= least]
+        least = {other: 1 if row.finds_cause or rows[other].is_undecided else _SHARED_TERMS for other in alike}
+        yield row, [rows[other] for other in sorted(alike) if shared[other] >= least[other]]
         for term in subject:
             by_term[term].append(place)
 
 
-def _withdrawn(newer: _ReadRow, earlier: Sequence[_ReadRow]) -> str | None:
+def _withdrawn(newer: ReadRow, earlier: Sequence[ReadRow]) -> str | None:
     """Return the id of the latest ruling about the same thing, if the user takes one back."""
     if newer.row.trust != "user" or not newer.asserts or not _WITHDRAWN.search(newer.text):
         return None
     rulings = (row for row in reversed(earlier) if row.row.category in _CHANGES and row.row.trust == "user")
     latest = next((row for row in rulings if _share_enough(newer, row)), None)
-    return latest.row.id if latest and not name_different_things(newer.values, latest.values) else None
+    return latest.row.id if latest else None
 
 
-def _share_enough(newer: _ReadRow, older: _ReadRow) -> bool:
+def _called_wrong(newer: ReadRow, earlier: Sequence[ReadRow]) -> str | None:
+    """Return the id of the latest report about the same thing, if the user calls one wrong."""
+    if newer.row.trust != "user" or not newer.asserts or not _WRONG.search(newer.text):
+        return None
+    reports = (row for row in reversed(earlier) if row.row.trust != "user" and row.row.priority != "high")
+    return next((row.row.id for row in reports if _share_enough(newer, row)), None)
+
+
+def _refused(newer: ReadRow, earlier: Sequence[ReadRow]) -> str | None:
+    """Return the id of what the assistant said last about the same thing, if the user answers no."""
+    if newer.row.trust != "user" or not newer.asserts or not cues.NO.search(newer.answer):
+        return None
+    own = (row for row in reversed(earlier) if row.row.trust == "assistant" and row.row.priority != "high")
+    same_session = (row for row in own if row.row.session_id == newer.row.session_id)
+    return next((row.row.id for row in same_session if _shared(newer, row)), None)
+
+
+def _share_enough(newer: ReadRow, older: ReadRow) -> bool:
     """Whether two rows share enough terms or values to be about one thing."""
-    return len(newer.subject & older.subject) + len(newer.values.texts & older.values.texts) >= _SHARED_TERMS
+    return _shared(newer, older) >= _SHARED_TERMS
 
 
-def _outdates(newer: _ReadRow, older: _ReadRow) -> bool:
+def _shared(newer: ReadRow, older: ReadRow) -> int:
+    return len(newer.subject & older.subject) + len(newer.values.texts & older.values.texts)
+
+
+def _outdates(newer: ReadRow, older: ReadRow) -> bool:
     if not newer.asserts or not _has_the_right(newer.row, older.row):
         return False
     if older.asks:
         return _answers(newer, older)
+    if _is_later_status(newer, older):
+        return True
     if older.row.category in ("issue", "next_step"):
-        return _ends(newer, older)
+        return _settles(newer, older) if older.is_undecided else _ends(newer, older)
     return _gives_another_value(newer, older) or _finds_the_cause(newer, older)
 
 
@@ -246,10 +187,12 @@ def _has_the_right(newer: Memory, older: Memory) -> bool:
     return newer.trust in ("user", "assistant") or at_least_as_trusted(newer.trust, older.trust)
 
 
-def _gives_another_value(newer: _ReadRow, older: _ReadRow) -> bool:
+def _gives_another_value(newer: ReadRow, older: ReadRow) -> bool:
     """Whether a ruling or a change states another value of the same thing, or a measurement is repeated."""
     if newer.is_limited or not (newer.changes or _is_same_measurement(newer, older)):
         return False
+    if newer.is_marked and _is_same_sentence(newer, older):
+        return True
     found = rivals(newer.values, older.values)
     if not newer.changes and not all(then.is_number for _, then in found):
         return False  # measurements of two things
@@ -260,9 +203,9 @@ def _gives_another_value(newer: _ReadRow, older: _ReadRow) -> bool:
     return not _have_other_subjects(found, newer, older) and _is_about_the_same(newer, older)
 
 
-def _have_other_subjects(pairs: Sequence[tuple[Value, Value]], newer: _ReadRow, older: _ReadRow) -> bool:
+def _have_other_subjects(pairs: Sequence[tuple[Value, Value]], newer: ReadRow, older: ReadRow) -> bool:
     """Whether the values are of different things: of a narrower one, or each of a thing that the other lacks."""
-    heads = {term for now, _ in pairs for term in terms(_MARKED.sub(" ", now.head))}
+    heads = {term for now, _ in pairs for term in terms(MARKED.sub(" ", now.head))}
     former_heads = {term for _, then in pairs for term in terms(then.head)}
     narrower, former = heads - older.said, former_heads - newer.said
     # Pairs of characters do not tell a verb from its subject; so the head must name the former subject.
@@ -275,19 +218,27 @@ def _is_of_one_key(pairs: Sequence[tuple[Value, Value]]) -> bool:
     return any(now.key and now.key == then.key for now, then in pairs)
 
 
-def _is_same_measurement(newer: _ReadRow, older: _ReadRow) -> bool:
+def _is_same_measurement(newer: ReadRow, older: ReadRow) -> bool:
     """Whether two rows differ in nothing but their values."""
     same = (newer.row.trust, newer.row.category) == (older.row.trust, older.row.category)
     return same and newer.values.frame == older.values.frame
 
 
-def _is_about_the_same(newer: _ReadRow, older: _ReadRow) -> bool:
+def _is_same_sentence(newer: ReadRow, older: ReadRow) -> bool:
+    """Whether two rows differ in nothing but values behind their verbs, and times."""
+    pairs = zip(newer.values.values, older.values.values, strict=False)
+    differ = [now for now, then in pairs if now.text != then.text]
+    stated = all(now.stated or now.is_time for now in differ) and any(now.stated for now in differ)
+    return stated and len(newer.values.values) == len(older.values.values) and _is_same_measurement(newer, older)
+
+
+def _is_about_the_same(newer: ReadRow, older: ReadRow) -> bool:
     if newer.is_marked:
         return _is_near(newer, older, _SUBJECT_CHANGE, _NEAR_CHANGE)
     return _is_near(newer, older, _SUBJECT, _NEAR)
 
 
-def _is_near(newer: _ReadRow, older: _ReadRow, subject: float, cosine: float) -> bool:
+def _is_near(newer: ReadRow, older: ReadRow, subject: float, cosine: float) -> bool:
     """Whether two rows share enough of their subjects, or are near by meaning."""
     if len(newer.subject & older.subject) < _SHARED_TERMS:
         return False
@@ -298,14 +249,16 @@ def _is_near(newer: _ReadRow, older: _ReadRow, subject: float, cosine: float) ->
     return float(newer.vector @ older.vector) >= cosine
 
 
-def _same_subject(newer: _ReadRow, older: _ReadRow) -> float:
+def _same_subject(newer: ReadRow, older: ReadRow) -> float:
     """Return from 0 to 1 how far two rows have one subject, whatever their values; that of the older counts double."""
     shared = len(newer.subject & older.subject)
     return (2 * shared / max(1, len(older.subject)) + shared / max(1, len(newer.subject))) / 3
 
 
-def _ends(newer: _ReadRow, older: _ReadRow) -> bool:
+def _ends(newer: ReadRow, older: ReadRow) -> bool:
     """Whether a row tells how a failure was overcome or how an open matter ended; a failure of weight stays."""
+    if _makes_work(newer, older):
+        return True
     if older.row.priority == "high" or newer.row.category not in _ENDS:
         return False
     if older.row.category == "issue" and newer.row.category != "outcome":
@@ -317,25 +270,49 @@ def _ends(newer: _ReadRow, older: _ReadRow) -> bool:
     return len(shared) >= _SHARED_TERMS and same_subject(newer.fingerprint, older.fingerprint) >= _SUBJECT
 
 
-def _answers(newer: _ReadRow, older: _ReadRow) -> bool:
+def _is_later_status(newer: ReadRow, older: ReadRow) -> bool:
+    """Whether a tool reports the later state of the thing that both rows begin with, by its identifier."""
+    if (newer.row.trust, older.row.trust) != ("tool", "tool") or older.row.priority == "high":
+        return False
+    named, named_before = (row.text.partition(" ")[0].rstrip(":,") for row in (newer, older))
+    same = named == named_before and bool(_IDENTIFIER.search(named))
+    return same and newer.row.category in _ENDS and newer.row.session_id == older.row.session_id
+
+
+def _makes_work(newer: ReadRow, older: ReadRow) -> bool:
+    """Whether a row tells that what failed works, and names it by its identifier."""
+    if (older.row.category, newer.row.category) != ("issue", "outcome") or not _WORKS.search(newer.text):
+        return False
+    failed = " ".join(older.text.split()[:_NAMED_WITHIN])
+    shared = newer.fingerprint.particular & older.fingerprint.particular & frozenset(terms(failed))
+    return any(not term.isdecimal() and _IDENTIFIER.search(term) for term in shared)
+
+
+def _settles(newer: ReadRow, older: ReadRow) -> bool:
+    """Whether a ruling of the user names most of the choice that a row leaves open, besides its names."""
+    if newer.row.trust != "user" or not newer.changes or not (undecided := UNDECIDED.search(older.text)):
+        return False
+    clause = _CLAUSE_END.split(older.text[: undecided.start()])[-1] or older.text[undecided.end() :]
+    choice = set(terms(clause)) - STOP_WORDS[language_of(older.text) or ENGLISH] - older.values.names
+    return 2 * len(choice & newer.fingerprint.terms) >= max(1, len(choice))
+
+
+def _answers(newer: ReadRow, older: ReadRow) -> bool:
     """Whether a row answers a question of its session: it says something about the same thing later."""
     same_session = newer.row.session_id == older.row.session_id
     return same_session and older.row.priority != "high" and _is_near(newer, older, _SUBJECT, _NEAR)
 
 
-def _finds_the_cause(newer: _ReadRow, older: _ReadRow) -> bool:
+def _finds_the_cause(newer: ReadRow, older: ReadRow) -> bool:
     """Whether a row names the cause that another row only suspected."""
     same_session = newer.row.session_id == older.row.session_id
     return newer.finds_cause and same_session and older.row.category == "fact" and older.suspects
 
 
-def _echoes(rows: Sequence[_ReadRow], found: Mapping[str, str]) -> dict[str, str]:
+def _echoes(rows: Sequence[ReadRow], found: Mapping[str, str]) -> dict[str, str]:
     """Return the rows of lower trust that repeat a value which was given up, even if they were written later."""
     by_id = {row.row.id: row for row in rows}
-    given_up = [
-        (by_id[new], {then.text for _, then in rivals(by_id[new].values, by_id[old].values)})
-        for old, new in found.items()
-    ]
+    given_up = [(by_id[new], _values_given_up(by_id[new], by_id[old])) for old, new in found.items()]
     return {
         row.row.id: newer.row.id
         for newer, values in given_up
@@ -344,7 +321,33 @@ def _echoes(rows: Sequence[_ReadRow], found: Mapping[str, str]) -> dict[str, str
     }
 
 
-def _is_echo(row: _ReadRow, newer: _ReadRow, given_up: set[str]) -> bool:
+def _values_given_up(newer: ReadRow, older: ReadRow) -> frozenset[str]:
+    """Return the values of an older row that a newer one replaces, or takes back together with the row."""
+    found = frozenset(then.text for _, then in rivals(newer.values, older.values))
+    return found or (older.values.texts if _WITHDRAWN.search(newer.text) else frozenset())
+
+
+def _evidence(rows: Sequence[ReadRow], found: Mapping[str, str]) -> dict[str, str]:
+    """Return what tools reported on a suspicion before another cause was found."""
+    by_id = {row.row.id: row for row in rows}
+    dropped = [(by_id[old], by_id[new]) for old, new in found.items() if by_id[new].finds_cause and by_id[old].suspects]
+    return {
+        row.row.id: cause.row.id
+        for suspicion, cause in dropped
+        for row in rows
+        if _is_evidence(row, suspicion, cause) and row.row.id not in found
+    }
+
+
+def _is_evidence(row: ReadRow, suspicion: ReadRow, cause: ReadRow) -> bool:
+    if (row.row.trust, row.row.category) != ("tool", "fact") or row.row.priority == "high":
+        return False
+    between = suspicion.row.said_at <= row.row.said_at <= cause.row.said_at
+    named = suspicion.values.texts - cause.values.texts
+    return between and row.row.session_id == cause.row.session_id and bool(named & row.values.texts)
+
+
+def _is_echo(row: ReadRow, newer: ReadRow, given_up: frozenset[str]) -> bool:
     if row.row.priority == "high" or at_least_as_trusted(row.row.trust, newer.row.trust):
         return False
     return given_up <= row.values.texts and _is_about_the_same(newer, row)

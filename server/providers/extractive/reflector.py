@@ -16,10 +16,11 @@ from esker.server.core.ranking import PRIORITY_WEIGHT
 from esker.server.core.records import EXTRACTIVE, Memory
 from esker.server.core.text.terms import terms
 from esker.server.core.text.tokens import estimate_tokens
-from esker.server.providers.extractive.changes import joined_changes
+from esker.server.providers.extractive.joining import joined_rows
 from esker.server.providers.extractive.momentary import is_momentary
 from esker.server.providers.extractive.outdated import Hindsight
-from esker.server.providers.extractive.repeats import likenesses, repeated
+from esker.server.providers.extractive.passed_over import is_passed_over
+from esker.server.providers.extractive.repeats import likenesses, repeated, says_again
 from esker.server.providers.roles import Meter
 
 _LIKE = 0.75
@@ -66,7 +67,7 @@ def _once(rows: Sequence[_MergedRow], hindsight: Hindsight, vectors: Mapping[str
     """Return the rows that are left after each kind of row that can be left out was left out once, as reflections."""
     left = _without_outdated(_without_repeats(rows, vectors), hindsight)
     later = [one.row for one in left]
-    joined = _with_joined_changes([one for one in left if not _is_left_out(one.row, later)])
+    joined = _with_joined_rows([one for one in left if not _is_left_out(one.row, later)])
     return [replace(one, row=_as_reflection(one.row)) for one in joined]
 
 
@@ -76,12 +77,15 @@ def _as_reflection(row: Memory) -> Memory:
 
 
 def _is_left_out(row: Memory, rows: Sequence[Memory]) -> bool:
-    return row.kind != "note" and not must_survive(row) and is_momentary(row, rows)
+    if row.kind == "note":
+        return False
+    return is_passed_over(row, rows) or (not must_survive(row) and is_momentary(row, rows))
 
 
 def _without_repeats(rows: Sequence[_MergedRow], vectors: Mapping[str, Sequence[float]]) -> list[_MergedRow]:
     """Merge rows that say the same into the first: with the fullest, then latest wording and the highest priority.
 
+    A row of which the user says that it repeats an earlier one leaves the wording to that one.
     Of two rows of different trust the more trusted one stays alone: the other would lower its trust.
     """
     places: dict[str, int] = {}
@@ -98,7 +102,7 @@ def _without_repeats(rows: Sequence[_MergedRow], vectors: Mapping[str, Sequence[
 def _merged(before: _MergedRow, one: _MergedRow) -> _MergedRow:
     priority = max(before.row.priority, one.row.priority, key=PRIORITY_WEIGHT.__getitem__)
     both = [more for more, other in ((one, before), (before, one)) if _is_trusted_as(more.row, other.row)]
-    fullest = max(both, key=lambda more: len(set(terms(more.row.content))))
+    fullest = before if says_again(one.row, before.row) else max(both, key=lambda x: len(set(terms(x.row.content))))
     ids = tuple(source for more in (before, one) if more in both for source in more.ids)
     return _MergedRow(replace(fullest.row, priority=priority), ids)
 
@@ -120,16 +124,16 @@ def _without_outdated(rows: Sequence[_MergedRow], hindsight: Hindsight) -> list[
     return [replace(one, ids=(*one.ids, *taken.get(one.row.id, ()))) for one in rows if one.row.id not in newest]
 
 
-def _with_joined_changes(rows: Sequence[_MergedRow]) -> list[_MergedRow]:
-    """Join the changes of the same files into the last of them."""
+def _with_joined_rows(rows: Sequence[_MergedRow]) -> list[_MergedRow]:
+    """Join the rows about one subject into the last of them."""
     by_id = {one.row.id: one for one in rows}
-    joined = {change.ids[-1]: change for change in joined_changes([one.row for one in rows])}
-    gone = {i for change in joined.values() for i in change.ids[:-1]}
+    joined = {one.ids[-1]: one for one in joined_rows([one.row for one in rows])}
+    gone = {i for one in joined.values() for i in one.ids[:-1]}
     left: list[_MergedRow] = []
     for one in rows:
-        if change := joined.get(one.row.id):
-            row = replace(one.row, content=change.content, tokens=estimate_tokens(change.content))
-            left.append(_MergedRow(row, tuple(source for i in change.ids for source in by_id[i].ids)))
+        if all_of_it := joined.get(one.row.id):
+            row = replace(one.row, content=all_of_it.content, tokens=estimate_tokens(all_of_it.content))
+            left.append(_MergedRow(row, tuple(source for i in all_of_it.ids for source in by_id[i].ids)))
         elif one.row.id not in gone:
             left.append(one)
     return left

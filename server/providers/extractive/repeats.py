@@ -1,15 +1,26 @@
-"""Finds rows that say the same as an earlier row, by their words and, where they have vectors, by their meaning."""
+"""Finds rows that say the same as an earlier row.
+
+They say it in nearly the same words, with the same meaning by their vectors, or, if the user says that it is repeated,
+in fewer words about the same thing.
+"""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
+from esker.server.core.facts.contradiction import opposed
 from esker.server.core.facts.same_fact import SAME_MEANING, Fingerprint, fingerprint, says_the_same
 from esker.server.core.records import Memory
+from esker.server.core.text.labels import own_statement
+from esker.server.core.words.lists import cue, words
+from esker.server.providers.extractive.values import read_values
 
 # Maximum rows that share a term for it to make them candidates; a more frequent term distinguishes nothing.
 _MOST_ROWS = 50
+# Minimum terms that a restatement shares with the row that it repeats.
+_SHARED_TERMS = 2
+_RESTATED = cue(*words("reflector.restated"))
 
 
 def repeated(rows: Sequence[Memory], vectors: Mapping[str, Sequence[float]]) -> list[str | None]:
@@ -23,7 +34,8 @@ def repeated(rows: Sequence[Memory], vectors: Mapping[str, Sequence[float]]) -> 
             (
                 other
                 for other in _candidates(mark, by_term, near[place])
-                if rows[other].category == row.category and says_the_same(mark, marks[other], near[place].get(other))
+                if says_again(row, rows[other])
+                or (rows[other].category == row.category and says_the_same(mark, marks[other], near[place].get(other)))
             ),
             None,
         )
@@ -31,6 +43,20 @@ def repeated(rows: Sequence[Memory], vectors: Mapping[str, Sequence[float]]) -> 
         for term in mark.terms:
             by_term[term].append(place)
     return [None if place is None else rows[place].id for place in first]
+
+
+def says_again(row: Memory, earlier: Memory) -> bool:
+    """Whether the user says that a row repeats something, and an earlier one has half of its subject and all values."""
+    again = _RESTATED.search(row.content) if (row.trust, earlier.trust) == ("user", "user") else None
+    if not again:
+        return False
+    said = own_statement(row.content.replace(again[0], " "))
+    now, then = read_values(said), read_values(own_statement(earlier.content))
+    words_now, words_then = fingerprint(said), fingerprint(earlier.content)
+    if not now.texts <= then.texts or not now.names <= {*then.names, *then.frame}:
+        return False
+    shared = len(words_now.subject & words_then.subject)
+    return shared >= _SHARED_TERMS and 2 * shared >= len(words_now.subject) and not opposed(words_now, words_then)
 
 
 def _root(first: Sequence[int | None], place: int) -> int:

@@ -16,6 +16,8 @@ _LETTERS = re.compile(r"[^\W\d_]+")
 _DIGITS = re.compile(r"\d+")
 _SENTENCE_END = re.compile(r"[.!?;:]\s+|[，。！？；：]")
 _IN_IDENTIFIER = re.compile(r"[_.@:/\\]")
+_CLOCK = re.compile(r"\d{1,2}(?::\d\d){1,2}")
+_IN_DATE = re.compile(r"[年月日号]")
 _SENTENCE_OPENERS = frozenset('.!?:;\n•→—("“„«`*')
 # Names of days do not distinguish two rows: they are a part of a date, which is a value.
 _NO_NAMES = frozenset(word.casefold() for path in ("dates.weekdays", "dates.months") for word in words(path))
@@ -46,6 +48,11 @@ class Value:
     def unit(self) -> str:
         """The word after a number, if it can be its unit or the rest of its date."""
         return "" if self.after in STOP_WORDS[ENGLISH] or _STATES.fullmatch(self.after) else self.after
+
+    @property
+    def is_time(self) -> bool:
+        """Whether it is a time of day or a part of a date."""
+        return bool(_CLOCK.fullmatch(self.text)) or self.unit in _NO_NAMES or bool(_IN_DATE.fullmatch(self.unit))
 
     @property
     def is_assigned(self) -> bool:
@@ -111,10 +118,12 @@ def _key(folded: Sequence[str], place: int) -> str:
 
 
 def _head(before: str) -> str:
-    """Return the beginning of the last sentence of a text, up to its verb if it has one."""
+    """Return the beginning of the last clause or else of the last sentence of a text, up to its verb if it has one."""
     sentence = _SENTENCE_END.split(before)[-1]
-    verb = _STATES.search(sentence)
-    return sentence[: verb.start()] if verb else sentence
+    for part in (sentence.rpartition(", ")[2], sentence):
+        if (verb := _STATES.search(part)) and part[: verb.start()].strip():
+            return part[: verb.start()]
+    return sentence
 
 
 def _names(text: str, found: Sequence[re.Match[str]]) -> Iterator[str]:
@@ -133,7 +142,10 @@ def rivals(newer: Values, older: Values) -> list[tuple[Value, Value]]:
     """
     given_up = [value for value in older.values if value.text not in newer.texts]
     given = [value for value in newer.values if value.text not in older.texts]
-    found = [(now, then) for then in given_up for now in given if _excludes(now, then)]
+    covers = {*older.frame} <= {*newer.frame}
+    found = [
+        (now, then) for then in given_up for now in given if _excludes(now, then) or (covers and _take_turns(now, then))
+    ]
     beside = {then for then in given_up if not then.in_name} - {then for _, then in found}
     if beside or len({then.is_number for _, then in found}) > 1:
         return []
@@ -159,6 +171,12 @@ def _excludes(now: Value, then: Value) -> bool:
     if now.is_number:
         return same_before
     return _shape(now.text) == _shape(then.text) and (same_before or bool(_parts(now.text) & _parts(then.text)))
+
+
+def _take_turns(now: Value, then: Value) -> bool:
+    """Whether two values exclude each other, in texts of which the newer has all words of the older."""
+    both_of_noun = then.stated and now.is_number and then.is_number and bool(now.before) and now.before == then.before
+    return both_of_noun or _excludes(now, then)
 
 
 def _shape(text: str) -> str:

@@ -1,0 +1,56 @@
+"""Whether a row is a question or an offer that the conversation went on from.
+
+The ruling or the answer that came of it is a row of its own. The last question of a session may still be open.
+"""
+
+import re
+from collections.abc import Sequence
+
+from esker.server.core.records import Memory
+from esker.server.core.text import labels
+from esker.server.core.text.labels import own_statement, without_label
+from esker.server.core.words.lists import any_of, cue, words
+from esker.server.providers.extractive import cues
+
+_SPEAKER = re.compile(any_of(words("reflector.speakers")), re.IGNORECASE)
+_ASKING = cue(*words("reflector.asking"))
+_OFFERING = cue(*words("reflector.offering"))
+# Maximum characters between the speaker and the word that tells that a row reports a question or an offer.
+_WITHIN = 40
+# Categories of rows that can leave something unsettled.
+_UNSETTLED = ("fact", "issue", "next_step")
+_STATEMENT = re.compile("[:：]")
+
+
+def is_question(content: str) -> bool:
+    """Whether a row is a question, or tells that somebody asked something."""
+    return content.startswith(labels.ASKED) or cues.asks(own_statement(content)) or _reports(_ASKING, content)
+
+
+def is_passed_over(row: Memory, rows: Sequence[Memory]) -> bool:
+    """Whether a row is a question or an offer, and the user stated something later in its session.
+
+    A question or an offer of the assistant is also passed over if a later session took place. A reflection settles
+    nothing: the rows that it was drawn from did.
+    """
+    if row.priority == "high" or row.trust not in ("user", "assistant") or row.category not in _UNSETTLED:
+        return False
+    if not is_question(row.content) and not (row.trust == "assistant" and _reports(_OFFERING, row.content)):
+        return False
+    later = [other for other in rows if other.said_at > row.said_at and other.kind == "observation"]
+    if row.trust == "assistant" and any(other.session_id != row.session_id for other in later):
+        return True
+    return any(
+        other.trust == "user" and other.session_id == row.session_id and not is_question(other.content)
+        for other in later
+    )
+
+
+def _reports(kind: re.Pattern[str], content: str) -> bool:
+    """Whether a row begins with a speaker and tells what the speaker did, in words of some kind."""
+    said = without_label(content)
+    speaker = _SPEAKER.match(said)
+    if not speaker:
+        return False
+    tells = _STATEMENT.split(said[speaker.end() : _WITHIN])[0]
+    return bool(kind.search(tells))

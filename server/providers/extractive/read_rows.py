@@ -1,0 +1,121 @@
+"""Reads the parts of a row that a reflector compares: its subject and values, and what its words say that it does."""
+
+import re
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from esker.server.core.facts.same_fact import Fingerprint, fingerprint
+from esker.server.core.records import Memory
+from esker.server.core.text.labels import own_statement
+from esker.server.core.text.languages import ENGLISH, STOP_WORDS, language_of
+from esker.server.core.text.terms import terms
+from esker.server.core.words.lists import any_of, cue, words
+from esker.server.providers.extractive import cues
+from esker.server.providers.extractive.assertions import read_assertion
+from esker.server.providers.extractive.passed_over import is_question
+from esker.server.providers.extractive.values import Values, read_values
+
+MARKED = cue(*(word for name in ("changes", "changes_behind", "becomes") for word in words(f"assertions.{name}")))
+"""Says that something changed."""
+UNDECIDED = cue(*words("reflector.undecided"))
+"""Leaves a choice open."""
+_CHANGES = ("decision", "state_change")
+_LIMITED = cue(*words("reflector.limited"))
+_SAID = re.compile(rf"^{any_of(words('reflector.speakers'))}\s?[:：]\s?", re.IGNORECASE)
+_SPEAKERS = frozenset(terms(" ".join(words("reflector.speakers"))))
+_SUSPECTED = cue(*words("reflector.suspected"))
+_CAUSE_FOUND = cue(*words("reflector.cause_found"))
+
+
+@dataclass(frozen=True, eq=False)
+class ReadRow:
+    """A row with the parts that are compared."""
+
+    row: Memory
+    vector: npt.NDArray[np.float32] | None
+
+    @cached_property
+    def text(self) -> str:
+        """The row without its label, the purpose of a change, and notes on older rows."""
+        return own_statement(self.row.content)
+
+    @cached_property
+    def fingerprint(self) -> Fingerprint:
+        """The fingerprint of the text."""
+        return fingerprint(self.text)
+
+    @cached_property
+    def subject(self) -> frozenset[str]:
+        """The terms of what the text is about, without its values."""
+        small = STOP_WORDS[language_of(self.text) or ENGLISH]
+        return self.fingerprint.subject.difference(
+            small, _SPEAKERS, *(terms(value.text) for value in self.values.values)
+        )
+
+    @cached_property
+    def said(self) -> frozenset[str]:
+        """All terms of the text, and words that name no thing."""
+        return self.fingerprint.terms | STOP_WORDS[language_of(self.text) or ENGLISH] | _SPEAKERS
+
+    @cached_property
+    def values(self) -> Values:
+        """The numbers, identifiers and names of the text."""
+        return read_values(self.text)
+
+    @cached_property
+    def answer(self) -> str:
+        """The text without the speaker before a colon."""
+        return _SAID.sub("", self.text)
+
+    @cached_property
+    def is_limited(self) -> bool:
+        """Whether the row holds for one case only."""
+        return bool(_LIMITED.search(self.text))
+
+    @cached_property
+    def suspects(self) -> bool:
+        """Whether the row names a suspected cause."""
+        return bool(_SUSPECTED.search(self.text))
+
+    @cached_property
+    def finds_cause(self) -> bool:
+        """Whether the row names a cause that was found."""
+        return bool(_CAUSE_FOUND.search(self.text)) and not self.suspects
+
+    @cached_property
+    def is_undecided(self) -> bool:
+        """Whether the row leaves a choice open."""
+        return bool(UNDECIDED.search(self.text))
+
+    @cached_property
+    def asks(self) -> bool:
+        """Whether the row is a question, or tells that somebody asked something."""
+        return is_question(self.row.content)
+
+    @cached_property
+    def is_firm(self) -> bool:
+        """Whether the row is asserted by its speaker, without a condition."""
+        return read_assertion(self.row.id, self.row.content).firm
+
+    @cached_property
+    def says_change(self) -> bool:
+        """Whether the words of the row say that something changed or is corrected."""
+        return bool(cues.CORRECTION.search(self.row.content) or MARKED.search(self.text))
+
+    @property
+    def is_marked(self) -> bool:
+        """Whether the row says, or the observer found, that something changed."""
+        return self.row.category == "state_change" or self.says_change
+
+    @cached_property
+    def changes(self) -> bool:
+        """Whether the row rules on something, or changes it."""
+        return self.row.category in _CHANGES or self.is_marked
+
+    @cached_property
+    def asserts(self) -> bool:
+        """Whether the row states something, without a reservation."""
+        return not self.asks and not self.row.tentative and not cues.TENTATIVE.search(self.row.content)
