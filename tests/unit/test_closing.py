@@ -134,6 +134,26 @@ def test_nothing_is_kept_of_announcements_and_pleasantries() -> None:
     assert facts(("user", "Fix the login."), ("assistant", said)) == []
 
 
+@pytest.mark.parametrize(
+    "said",
+    ["Changed `RETRY_ERROR` to 30 in `config/http.ts`.", "Geändert in `mail.ts`: Empfänger ist `BILLING_ERROR`."],
+)
+def test_a_statement_that_begins_with_its_deed_is_an_outcome_whatever_it_names(said: str) -> None:
+    [fact] = facts(("user", "Please go ahead."), ("assistant", said))
+    assert (fact.category, fact.content) == ("outcome", f"Outcome: {said}")
+
+
+def test_a_name_with_the_word_error_makes_a_finding_no_issue() -> None:
+    [fact] = facts(("user", "Which constant?"), ("assistant", "`HTTP_ERROR_LIMIT` lies in `config/http.ts`, line 30."))
+    assert fact.category == "fact"
+
+
+def test_the_items_of_a_list_of_mostly_done_work_are_one_outcome() -> None:
+    listed = "- Added `showStatus()`\n- Split `render()` out of `show()`\n- Removed `hide()`"
+    [fact] = facts(("user", "Please go ahead."), ("assistant", f"Here it is:\n\n{listed}"))
+    assert (fact.category, fact.content.count(";")) == ("outcome", 2)
+
+
 def test_an_intention_is_left_open_only_if_it_waits_for_an_event() -> None:
     now = facts(("user", "Payments?"), ("assistant", "I'll look at how payments are stored before I propose a table."))
     later = facts(("user", "The export?"), ("assistant", "I'll wire the export after the schema is merged."))

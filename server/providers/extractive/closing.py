@@ -204,7 +204,8 @@ def _kind(said: Statement, text: str) -> Kind:
     if outcome and not cues.is_not_done(text[: outcome.end()]):
         return "done"
     opening = said.text[: len(said.text) - len(text)]
-    return "done" if cues.HEADING_DONE.search(f"{opening} {above}") else "found"
+    is_done = cues.HEADING_DONE.match(text) or cues.HEADING_DONE.search(f"{opening} {above}")
+    return "done" if is_done else "found"
 
 
 def _is_proposed(said: Statement, text: str) -> bool:
@@ -233,11 +234,14 @@ def _above(said: Statement, text: str) -> str:
 
 
 def _grouped(some: Sequence[_Report]) -> list[_Report]:
-    """Return reports with the short items of one list joined."""
+    """Return reports with the short items of one list joined; a list of mostly done items was done."""
     joined: list[_Report] = []
-    for _, group in groupby(some, key=lambda report: (report.is_item, report.above, report.kind)):
+    for (is_item, _, is_open), group in groupby(some, key=lambda each: (each.is_item, each.above, each.kind == "open")):
         items = list(group)
-        joined += _joined(items) if items[0].is_item else items
+        done = sum(item.kind == "done" for item in items)
+        if is_item and not is_open and 2 * done > len(items):
+            items = [replace(item, kind="done") for item in items]
+        joined += _joined(items) if is_item else items
     return joined
 
 
@@ -266,7 +270,8 @@ def _together(row: _Report, item: _Report) -> int:
 
 def _fact(message: Message, report: _Report, request: str | None, asked_by: int | None) -> Fact:
     label, category = _ROWS[report.kind]
-    is_cause = report.kind == "found" and bool(cues.CAUSE.search(report.whole) or cues.ISSUE.search(report.whole))
+    said = _masked(report.whole)
+    is_cause = report.kind == "found" and bool(cues.CAUSE.search(said) or cues.ISSUE.search(said))
     alone = stands_alone(report.whole)
     purpose = "" if alone or not request else f"{labels.PURPOSE}{clip(request, _LONGEST_REQUEST)}"
     return Fact(
