@@ -13,6 +13,13 @@ PASTED = {
     "a log with a level in lower case": "[error] duration_ms=3189 status=200",
     "an exception in Elixir": "** (UndefinedFunctionError) function Task.name/0 is undefined",
     "a frame in Elixir": "    (mix 1.19.3) lib/mix/task.ex:362: Mix.Task.run/2",
+    "an import": "from billing.rows import total",
+    "a definition": "async def total(rows: list[int]) -> int:",
+    "a condition in code": "if user.is_admin():",
+    "an assignment": "rows, total = load(path)",
+    "a call": "log.write(total(rows))",
+    "a return": "return total(rows)",
+    "a step of an image": 'CMD ["make", "serve"]',
     "columns": "stopped db nodes    = []",
     "a ruler": "---> Active tables <---",
     "an exception": "ValueError: the port must be a number",
@@ -75,6 +82,24 @@ def test_what_a_person_presents_is_not_theirs() -> None:
     assert [said for said in read.own.splitlines() if said] == ["the linter says:", "We use Postgres 16 here."]
 
 
+RULES = "\n".join(f"{number}. You must read the file, think of its users and name each risk." for number in range(12))
+
+
+def test_of_a_document_only_the_words_before_its_first_heading_are_the_persons() -> None:
+    document = f"Follow this plan, but with Postgres.\n\n# Plan\n\nNever use floats.\n\n## Steps\n\n{RULES}"
+    assert authorship(document).own == "Follow this plan, but with Postgres."
+
+
+@pytest.mark.parametrize("tag", ["user_input", "request", "original_query"])
+def test_of_a_template_only_the_words_that_fill_it_in_are_the_persons(tag: str) -> None:
+    template = f"# Planning mode\n\nYou plan.\n\n<{tag}>\nSplit `app.py`.\n</{tag}>\n\n## Steps\n\n{RULES}"
+    assert authorship(template).own == "Split `app.py`."
+
+
+def test_a_short_message_with_headings_is_the_persons() -> None:
+    assert "Never use floats." in authorship("# Money\n\nNever use floats.\n\n# Time\n\nUse UTC.").own
+
+
 def test_lines_behind_a_mark_are_quoted() -> None:
     read = authorship("> Always use tabs.\n>Never use floats.\nI disagree with both.")
     assert read.quoted == ("Always use tabs.", "Never use floats.")
@@ -101,13 +126,35 @@ def test_a_short_line_that_the_assistant_also_wrote_is_the_persons() -> None:
         "Use --strict in CI, always.",
         "From now on the port is 8377.",
         "The build should never need {} or [] in the settings.",
+        "for each of the users (admins too) do this:",
+        "selectSession() function (the picker of the terminal)",
+        "the timeout = 30s (not 60)",
+        "import the orders again (the last file)",
     ],
 )
 def test_a_sentence_of_a_person_that_resembles_output_is_theirs(said: str) -> None:
     assert authorship(said).own == said
 
 
-@pytest.mark.parametrize("piece", ["a@b: ", "> ", "{", "\\", "error: ", "```\n", "\n\n", "a:1:", "<a ", "at a", '"a'])
+@pytest.mark.parametrize(
+    "piece",
+    [
+        "a@b: ",
+        "# a\n<input>\n",
+        "a = f(",
+        "if a(",
+        "> ",
+        "{",
+        "\\",
+        "error: ",
+        "```\n",
+        "\n\n",
+        "a:1:",
+        "<a ",
+        "at a",
+        '"a',
+    ],
+)
 def test_hostile_text_is_read_in_linear_time(piece: str) -> None:
     def seconds(length: int) -> float:
         began = time.process_time()
