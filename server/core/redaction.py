@@ -8,10 +8,13 @@ secret and contains no part of its value. Masking twice changes nothing.
 
 import hashlib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import cache
 from itertools import islice
+from typing import cast
 
 from esker.server.core.json_input import Json, clean_text
+from esker.server.core.words.lists import any_of, language_file
 
 _FORMATS: tuple[tuple[str, str, str], ...] = (
     # kind, a literal that every match contains, pattern
@@ -60,8 +63,8 @@ _KNOWN = tuple(
     for kind, literal, pattern in _FORMATS
 )
 
-_NAMES = ("password", "passwd", "passphrase", "pwd", "secret", "token", "key", "credential")
-_NAME = r"(?:pass(?:word|wd|phrase)|secret|token|(?:api|access|private)[_ -]?key|credential|pwd)s?"
+_NAMES = ("password", "passwd", "passphrase", "pwd", "secret", "token", "key", "credential", "pepper", "salt")
+_NAME = r"(?:pass(?:word|wd|phrase)|secret|token|(?:api|access|private)[_ -]?key|credential|pwd|pepper)s?"
 _SECRET_NAME = re.compile(rf"{_NAME}\Z", re.IGNORECASE)
 _NOT_MASKED = r"(?!\[redacted:)"
 _AUTHORIZATION = re.compile(
@@ -70,8 +73,8 @@ _AUTHORIZATION = re.compile(
 _URL_PASSWORD = re.compile(rf"(://[^\s:/@\"']{{0,200}}:){_NOT_MASKED}[^\s/@\"']{{1,200}}(?=@)")
 _ASSIGNED = re.compile(rf"(?i)({_NAME}[\"']?\s*(?::=|=>|[:=])\s*[\"'`]){_NOT_MASKED}[^\"'`\s]{{6,}}(?=[\"'`])")
 _EXPORTED = re.compile(
-    r"(?m)(^[ \t]*(?:export\s+|set\s+)?[A-Z0-9_]{0,60}(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|PWD)[A-Z0-9_]{0,60}=)"
-    rf"{_NOT_MASKED}[^\s\"'$(]{{6,}}"
+    r"(?m)(^[ \t]*(?:export\s+|set\s+)?[A-Z0-9_]{0,60}"
+    rf"(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|PWD|PEPPER|SALT)[A-Z0-9_]{{0,60}}=){_NOT_MASKED}[^\s\"'$(]{{6,}}"
 )
 
 
@@ -108,6 +111,28 @@ _LONGEST_NAME = 400
 _LONGEST_ERROR = 500
 
 
+@cache
+def _passwords() -> tuple[str, ...]:
+    """Return the words for a password in all languages, in small letters."""
+    return tuple({word.lower() for words in _password_words("names").values() for word in words})
+
+
+@cache
+def _in_prose() -> re.Pattern[str]:
+    """Return the pattern of a password in a sentence of any language, such as "das Passwort lautet …"."""
+    names, verbs = _password_words("names"), _password_words("verbs")
+    named = "|".join(
+        rf"{any_of(some)}(?:\s*[:：=]\s*|\s*{any_of(verbs[language])}(?:[:：]?\s+|(?<![a-z])))"
+        for language, some in names.items()
+    )
+    value = r"[^\s\"'`”»」,;，。、(){}<>\[\]$]{6,200}"
+    return re.compile(rf"(?i)(?<![a-z])(?P<name>(?:{named})(?:[\"'`“«「]\s?)?){_NOT_MASKED}(?P<value>{value})(?![(\[])")
+
+
+def _password_words(table: str) -> Mapping[str, list[str]]:
+    return cast(Mapping[str, Mapping[str, list[str]]], language_file("passwords"))[table]
+
+
 def redact(text: str) -> str:
     """Return `text` with every secret that is recognised replaced by `[redacted:<kind>]`."""
     if "PRIVATE KEY" in text:
@@ -128,7 +153,7 @@ def _parts(text: str) -> Iterator[str]:
 
 def _announces(text: str, place: int) -> bool:
     before = text[max(0, place - 80) : place].lower()
-    return any(name in before for name in (*_NAMES, "authorization", "cookie", "curl", "machine", "://"))
+    return any(name in before for name in (*_NAMES, *_passwords(), "authorization", "cookie", "curl", "machine", "://"))
 
 
 def _redact(text: str) -> str:
@@ -143,6 +168,7 @@ def _redact(text: str) -> str:
     if any(name in lowered for name in _NAMES):
         text = _EXPORTED.sub(r"\1[redacted:secret]", _ASSIGNED.sub(r"\1[redacted:secret]", text))
         text = _UNQUOTED.sub(_mask_if_it_looks_like_one, text)
+    text = _redact_prose(text, lowered)
     if "--" in text:
         text = _OPTION.sub(_mask_option, text)
     if "curl" in lowered:
@@ -152,6 +178,11 @@ def _redact(text: str) -> str:
     if "machine" in lowered:
         text = _NETRC.sub(_mask_if_it_looks_like_one, text)
     return text
+
+
+def _redact_prose(text: str, lowered: str) -> str:
+    named = any(name in lowered for name in _passwords())
+    return _in_prose().sub(_mask_if_it_looks_like_one, text) if named else text
 
 
 def _mask(match: re.Match[str]) -> str:

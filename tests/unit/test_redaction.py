@@ -124,6 +124,51 @@ def test_ordinary_text_is_unchanged(text: str) -> None:
     assert redact(text) == text
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "My new password is Trout77lake.",
+        "Das Kennwort lautet Trout77lake.",
+        "Le mot de passe est « Trout77lake ».",
+        "Contraseña: ¡Trout77lake!",
+        "La password è Trout77lake.",
+        "A senha é Trout77lake, por enquanto.",
+        "Het wachtwoord is Trout77lake.",
+        "Lösenordet är Trout77lake.",
+        "Пароль: Trout77lake",
+        "Hasło to Trout77lake.",
+        "密码是Trout77lake。",
+        "パスワードは「Trout77lake」です。",
+        "비밀번호는 Trout77lake 입니다.",
+        "كلمة المرور هي Trout77lake",
+        "HASH_PEPPER = Trout77lake",
+        "HASH_SALT=Trout77lake",
+    ],
+)
+def test_a_password_in_a_sentence_of_any_language_is_masked(text: str) -> None:
+    assert "Trout77" not in redact(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Das Passwort ist abgelaufen, und Kennwort: siehe oben",
+        "Le mot de passe est trop court : 12 caractères au minimum.",
+        "La contraseña: mínimo 12 caracteres y un símbolo.",
+        "A senha é obrigatória.",
+        "Il campo password è di tipo varchar.",
+        "Пароль: минимум 12 символов",
+        "密码是必填项，长度为12位。",
+        "パスワードは12文字以上です。",
+        "비밀번호는 12자 이상입니다.",
+        "كلمة المرور هي حقل إلزامي",
+        "The pepper is read from a file.",
+    ],
+)
+def test_a_sentence_about_passwords_is_unchanged(text: str) -> None:
+    assert redact(text) == text
+
+
 PIECES = [
     "a word",
     "\n",
@@ -137,7 +182,16 @@ PIECES = [
     "; auth=",
     "hunter22",
 ]
-PIECES += ["--password ", "machine h login me password ", "authorization: bearer ", "'", "token: "]
+PIECES += [
+    "--password ",
+    "das Passwort lautet ",
+    "密码是",
+    "contraseña: ",
+    "machine h login me password ",
+    "authorization: bearer ",
+    "'",
+    "token: ",
+]
 
 
 @given(st.lists(st.sampled_from([*SECRETS.values(), *PIECES])))

@@ -40,7 +40,7 @@ LISTS = {path for found in FILES.values() for path in found}
 
 def test_each_file_belongs_to_a_known_language() -> None:
     found = {entry.name for entry in files("esker.server.core.words").iterdir() if entry.name.endswith(".toml")}
-    assert found == {f"{language}.toml" for language in LANGUAGES}
+    assert found == {"passwords.toml", *(f"{language}.toml" for language in LANGUAGES)}
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -80,6 +80,11 @@ def test_a_plain_word_is_found_as_a_whole_word_and_in_scripts_without_spaces_any
     for text in ("We NEVER do that", "我们从不部署", "I’ll do it", "no"):
         assert found.search(text)
     assert not found.search("Nevertheless they say no")
+
+
+def test_every_language_has_words_for_a_password() -> None:
+    tables = language_file("passwords").values()
+    assert all(isinstance(table, Mapping) and table.keys() == set(LANGUAGES) for table in tables)
 
 
 def test_the_longest_of_several_words_is_found() -> None:
