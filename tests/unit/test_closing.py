@@ -165,3 +165,21 @@ def test_a_report_is_kept_beside_a_reply_that_quotes_it() -> None:
     found = facts(("user", "How is it?"), ("assistant", report), ("user", "No, use 0.4.24 then."))
     assert the_fact("Outcome", found).content.endswith(report)
     assert report in the_fact("User correction", found).content
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "The reader of `feeds.py` skips empty entries (how dates are read is deferred to section 4).",
+        "Todo el lector de `feeds.py` salta ahora las entradas vacías.",
+        "Follow-ups (if you like)",
+    ],
+)
+def test_an_aside_a_heading_and_a_word_like_todo_leave_nothing_open(said: str) -> None:
+    found = facts(("user", "Mend feeds.py."), ("assistant", f"The reader of `feeds.py` was slow.\n\n{said}"))
+    assert all(fact.category != "next_step" for fact in found)
+
+
+def test_a_mark_in_capitals_leaves_something_open() -> None:
+    [fact] = facts(("user", "Mend feeds.py."), ("assistant", "TODO: `feeds.py` skips no empty entries."))
+    assert fact.category == "next_step"

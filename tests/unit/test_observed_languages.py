@@ -19,7 +19,7 @@ _BEFORE = "The retry limit is 3."
 
 def _facts(language: str, kind: str) -> list[Fact]:
     text = SENTENCES[language][kind]
-    if kind in ("done", "report"):
+    if kind in ("done", "report", "was_missing", "is_missing"):
         return list(observe(conversation(("user", "auth.py"), ("assistant", text))).facts)
     before: list[tuple[Role, str]] = [("assistant", _BEFORE)] if kind == "correction" else []
     shown = conversation(*before, ("user", text))
@@ -70,3 +70,9 @@ def test_a_report_says_what_was_done_and_what_is_left(language: str) -> None:
     assert "30" in done.content
     assert left.content.startswith(labels.LEFT_OPEN)
     assert "billing.py" in left.content
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_only_what_is_missing_now_is_left_open(language: str) -> None:
+    assert [fact.category for fact in _facts(language, "is_missing")] == ["next_step"]
+    assert all(fact.category != "next_step" for fact in _facts(language, "was_missing"))

@@ -45,6 +45,9 @@ _LAST_WORDS = 2
 # The newest list of what is left replaces the one before, of which some ends were closed.
 _TOLD, _FULFILLED, _STILL_OPEN = 0.8, 0.6, 0.25
 _FIGURE = re.compile(r"\d[\d.,:]*")
+# Words in brackets behind others, and so many of them that they state something of their own.
+_IN_BRACKETS = re.compile(r"(?<=\S)\s*[(（][^()（）]*[)）][.:：]?$")
+_ASIDE = re.compile(r"\((?:[^()\s]+\s+){5,}[^()\s]+\)")
 _ROWS: dict[Kind, tuple[str, Category]] = {
     "found": (labels.FOUND, "fact"),
     "done": (labels.OUTCOME, "outcome"),
@@ -152,7 +155,7 @@ def _report(said: Statement) -> _Report | None:
         return None
     kind = _kind(said, text)
     says_nothing = cues.PASSING.search(text) or _instructs(text) or _introduces_steps(said)
-    if not any(map(str.isalnum, text)) or (kind != "proposed" and says_nothing):
+    if _is_heading(text) or (kind != "proposed" and says_nothing):
         return None
     above = _above(said, text)
     if not above and said.before and leans(text) and _goes_on(said.before):
@@ -166,6 +169,11 @@ def _report(said: Statement) -> _Report | None:
     return _Report(
         text, above, kind, points, said.is_item, bool(said.headings), bool(cues.DISCOVERY.search(said.text)), in_plan
     )
+
+
+def _is_heading(text: str) -> bool:
+    """Whether a text has no words, or only those of a heading of what is left: "Next steps (optional)"."""
+    return not any(map(str.isalnum, cues.HEADING_OPEN.sub("", _IN_BRACKETS.sub("", text))))
 
 
 def _instructs(text: str) -> bool:
@@ -196,7 +204,7 @@ def _goes_on(before: str) -> bool:
 def _kind(said: Statement, text: str) -> Kind:
     """Return the kind of a statement: by its own words, else by its heading and introduction."""
     above = f"{' '.join(said.headings[-1:])} {said.topic}"
-    if cues.HEADING_OPEN.search(above) or cues.NEXT_STEP.search(_masked(text)):
+    if cues.HEADING_OPEN.search(above) or cues.NEXT_STEP.search(_ASIDE.sub("", _masked(text))):
         return "open"
     if _is_proposed(said, text):
         return "proposed"
@@ -220,7 +228,8 @@ def _is_proposed(said: Statement, text: str) -> bool:
 def _masked(text: str) -> str:
     """Return a text with its names replaced, so that a file called TODO.md is not a word."""
     for name in names(text):
-        text = text.replace(name, "X")
+        if not cues.HEADING_OPEN.fullmatch(name):
+            text = text.replace(name, "X")
     return text
 
 
