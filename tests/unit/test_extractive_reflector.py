@@ -381,7 +381,7 @@ def test_a_changed_name_is_outdated_by_the_same_sentence_with_another_unless_bot
         for day, name in ((3, "db-a2"), (6, "db-b1"))
     )
     assert left(old, new) == [new[0]]
-    one, other = ((f"The module uses {name}.", "medium", "fact", "assistant") for name in ("on_page", "on_draft"))
+    one, other = ((f"The export module of the shop uses {name}.", "medium", "fact", "assistant") for name in ("on_page", "on_draft"))
     assert left(one, other) == [one[0], other[0]]
 
 
@@ -474,6 +474,9 @@ NOISE = [
     ("User: lovely, thanks, off to find some coffee now.", "low", "fact", "user"),
     ("User: Gummistiefel sind nass, egal.", "low", "fact", "user"),
     ("ユーザー：今日は雨がひどいね。", "low", "fact", "user"),
+    ("Assistant told how an 802.1Q tag is built.", "low", "fact", "assistant"),
+    ("助手解释了 Unix 时间为什么从 1970 年开始。", "low", "fact", "assistant"),
+    ("User: great, another PDF, bring me forty more of them.", "low", "fact", "user"),
     ("The brother thinks that they should give notice at once.", "low", "fact", "external"),
 ]
 

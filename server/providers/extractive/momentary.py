@@ -11,8 +11,9 @@ from collections.abc import Sequence
 from esker.server.core.records import Memory
 from esker.server.core.text import labels
 from esker.server.core.text.labels import without_label
-from esker.server.core.words.lists import any_of, words
+from esker.server.core.words.lists import any_of, cue, words
 from esker.server.providers.extractive import cues
+from esker.server.providers.extractive.passed_over import tells
 from esker.server.providers.extractive.telling import content_words
 from esker.server.providers.extractive.values import read_values
 
@@ -23,6 +24,7 @@ _BARE_REQUEST_TOKENS = 16
 _TELLING_WORDS = 4
 _LOOKED_FOR = (labels.FOUND, labels.LEFT_OPEN, labels.OUTCOME, labels.COMMITTED)
 _SPEAKER = re.compile(any_of(words("reflector.speakers")), re.IGNORECASE)
+_EXPLAINING = cue(*words("reflector.explaining"))
 
 
 def is_momentary(row: Memory, rows: Sequence[Memory]) -> bool:
@@ -43,15 +45,16 @@ def is_momentary(row: Memory, rows: Sequence[Memory]) -> bool:
 
 
 def _says_little(row: Memory) -> bool:
-    """Whether a row is a step of the assistant's work, or names nothing that can be looked up."""
-    if row.trust == "assistant" and row.category == "next_step":
+    """Whether a row is a step or general talk of the assistant, or names nothing that can be looked up."""
+    if row.trust == "assistant" and (row.category == "next_step" or tells(_EXPLAINING, row.content)):
         return True
     statement = without_label(row.content)
     said = read_values(statement)
     if said.values:
         return False
     restricts = cues.CONSTRAINT.search(statement) and content_words(statement) >= _TELLING_WORDS
-    return row.trust == "assistant" or not (said.names or restricts)
+    names = [name for name in said.names if name.upper() not in statement]  # an acronym is not the name of a thing
+    return row.trust == "assistant" or not (names or restricts)
 
 
 def _was_overcome(failure: Memory, rows: Sequence[Memory]) -> bool:

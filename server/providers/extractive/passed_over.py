@@ -15,7 +15,7 @@ from esker.server.providers.extractive import cues
 _SPEAKER = re.compile(any_of(words("reflector.speakers")), re.IGNORECASE)
 _ASKING = cue(*words("reflector.asking"))
 _OFFERING = cue(*words("reflector.offering"))
-# Maximum characters between the speaker and the word that tells that a row reports a question or an offer.
+# Maximum characters of a row up to the word that tells what the speaker did.
 _WITHIN = 40
 # Categories of rows that can leave something unsettled.
 _UNSETTLED = ("fact", "issue", "next_step")
@@ -24,7 +24,7 @@ _STATEMENT = re.compile("[:：]")
 
 def is_question(content: str) -> bool:
     """Whether a row is a question, or tells that somebody asked something."""
-    return content.startswith(labels.ASKED) or cues.asks(own_statement(content)) or _reports(_ASKING, content)
+    return content.startswith(labels.ASKED) or cues.asks(own_statement(content)) or tells(_ASKING, content)
 
 
 def is_passed_over(row: Memory, rows: Sequence[Memory]) -> bool:
@@ -35,7 +35,7 @@ def is_passed_over(row: Memory, rows: Sequence[Memory]) -> bool:
     """
     if row.priority == "high" or row.trust not in ("user", "assistant") or row.category not in _UNSETTLED:
         return False
-    if not is_question(row.content) and not (row.trust == "assistant" and _reports(_OFFERING, row.content)):
+    if not is_question(row.content) and not (row.trust == "assistant" and tells(_OFFERING, row.content)):
         return False
     later = [other for other in rows if other.said_at > row.said_at and other.kind == "observation"]
     if row.trust == "assistant" and any(other.session_id != row.session_id for other in later):
@@ -46,11 +46,11 @@ def is_passed_over(row: Memory, rows: Sequence[Memory]) -> bool:
     )
 
 
-def _reports(kind: re.Pattern[str], content: str) -> bool:
+def tells(kind: re.Pattern[str], content: str) -> bool:
     """Whether a row begins with a speaker and tells what the speaker did, in words of some kind."""
     said = without_label(content)
     speaker = _SPEAKER.match(said)
     if not speaker:
         return False
-    tells = _STATEMENT.split(said[speaker.end() : _WITHIN])[0]
-    return bool(kind.search(tells))
+    telling = _STATEMENT.split(said[speaker.end() : _WITHIN])[0]
+    return bool(kind.search(telling))
