@@ -361,6 +361,8 @@ def test_a_statement_of_the_assistant_goes_when_the_user_says_no_to_it() -> None
     said = ("Assistant found: H2 is confirmed at the 5 % level.", "medium", "outcome", "assistant")
     no = ("User: no, with four hypotheses H2 is not significant.", "high", "issue", "user")
     agrees = ("User: with four hypotheses H2 is not significant.", "high", "issue", "user")
+    begins = ("User: no hypothesis but H2 was tested.", "high", "issue", "user")
+    assert left(said, begins) == [said[0], begins[0]]
     elsewhere = ("User: no, the report has three pages.", "high", "issue", "user")
     assert left(said, no) == [no[0]]
     assert left(said, agrees) == [said[0], agrees[0]]
@@ -371,7 +373,11 @@ def test_a_report_that_the_user_calls_wrong_goes() -> None:
     report = ("Agreement script, round 2: kappa 0.71.", "medium", "outcome", "tool")
     wrong = ("User: the kappa of round 2 is wrong, Vera was counted twice.", "high", "issue", "user")
     by_assistant = (wrong[0], "high", "issue", "assistant")
+    found = (report[0], "medium", "issue", "tool")
+    other = ("Agreement script, round 3: kappa 0.71.", "medium", "outcome", "tool")
     assert left(report, wrong) == [wrong[0]]
+    assert left(found, wrong) == [found[0], wrong[0]]
+    assert left(other, wrong) == [other[0], wrong[0]]
     assert left(report, by_assistant) == [report[0], by_assistant[0]]
 
 
@@ -381,7 +387,10 @@ def test_a_changed_name_is_outdated_by_the_same_sentence_with_another_unless_bot
         for day, name in ((3, "db-a2"), (6, "db-b1"))
     )
     assert left(old, new) == [new[0]]
-    one, other = ((f"The export module of the shop uses {name}.", "medium", "fact", "assistant") for name in ("on_page", "on_draft"))
+    one, other = (
+        (f"The export module of the shop uses {name}.", "medium", "fact", "assistant")
+        for name in ("on_page", "on_draft")
+    )
     assert left(one, other) == [one[0], other[0]]
 
 
@@ -425,6 +434,8 @@ def test_a_restatement_that_the_user_calls_one_goes_into_the_earlier_row() -> No
     assert left(first, unmarked) == [first[0], unmarked[0]]
     more = ("User: as always, aisle seat 14 for me, Nuria gets the window.", "medium", "fact", "user")
     assert left(first, more) == [first[0], more[0]]
+    denied = ("User: as always, no aisle for me, Nuria gets the window.", "medium", "fact", "user")
+    assert left(first, denied) == [denied[0]]
     by_assistant = (*again[:3], "assistant")
     assert left(first, by_assistant) == [first[0], again[0]]
 

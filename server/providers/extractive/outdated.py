@@ -144,13 +144,15 @@ def _called_wrong(newer: ReadRow, earlier: Sequence[ReadRow]) -> str | None:
     """Return the id of the latest report about the same thing, if the user calls one wrong."""
     if newer.row.trust != "user" or not newer.asserts or not _WRONG.search(newer.text):
         return None
-    reports = (row for row in reversed(earlier) if row.row.trust != "user" and row.row.priority != "high")
-    return next((row.row.id for row in reports if _share_enough(newer, row)), None)
+    reports = (row for row in reversed(earlier) if row.row.trust != "user" and row.row.category in ("fact", "outcome"))
+    same = (row for row in reports if newer.values.texts & row.values.texts and _share_enough(newer, row))
+    return next((row.row.id for row in same if row.row.priority != "high"), None)
 
 
 def _refused(newer: ReadRow, earlier: Sequence[ReadRow]) -> str | None:
     """Return the id of what the assistant said last about the same thing, if the user answers no."""
-    if newer.row.trust != "user" or not newer.asserts or not cues.NO.search(newer.answer):
+    no = cues.NO.match(newer.answer) if newer.row.trust == "user" and newer.asserts else None
+    if not no or newer.answer[no.end() : no.end() + 1].isspace():
         return None
     own = (row for row in reversed(earlier) if row.row.trust == "assistant" and row.row.priority != "high")
     same_session = (row for row in own if row.row.session_id == newer.row.session_id)

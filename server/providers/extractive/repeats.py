@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from esker.server.core.facts.contradiction import opposed
+from esker.server.core.facts.contradiction import negates, opposed
 from esker.server.core.facts.same_fact import SAME_MEANING, Fingerprint, fingerprint, says_the_same
 from esker.server.core.records import Memory
 from esker.server.core.text.labels import own_statement
@@ -30,11 +30,12 @@ def repeated(rows: Sequence[Memory], vectors: Mapping[str, Sequence[float]]) -> 
     by_term: dict[str, list[int]] = defaultdict(list)
     first: list[int | None] = []
     for place, (row, mark) in enumerate(zip(rows, marks, strict=True)):
+        is_said_again = bool(_RESTATED.search(row.content))
         found = next(
             (
                 other
                 for other in _candidates(mark, by_term, near[place])
-                if says_again(row, rows[other])
+                if (is_said_again and says_again(row, rows[other]))
                 or (rows[other].category == row.category and says_the_same(mark, marks[other], near[place].get(other)))
             ),
             None,
@@ -55,8 +56,10 @@ def says_again(row: Memory, earlier: Memory) -> bool:
     words_now, words_then = fingerprint(said), fingerprint(earlier.content)
     if not now.texts <= then.texts or not now.names <= {*then.names, *then.frame}:
         return False
+    if negates(words_now) != negates(words_then) or opposed(words_now, words_then):
+        return False
     shared = len(words_now.subject & words_then.subject)
-    return shared >= _SHARED_TERMS and 2 * shared >= len(words_now.subject) and not opposed(words_now, words_then)
+    return shared >= _SHARED_TERMS and 2 * shared >= len(words_now.subject)
 
 
 def _root(first: Sequence[int | None], place: int) -> int:

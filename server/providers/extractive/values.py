@@ -142,10 +142,8 @@ def rivals(newer: Values, older: Values) -> list[tuple[Value, Value]]:
     """
     given_up = [value for value in older.values if value.text not in newer.texts]
     given = [value for value in newer.values if value.text not in older.texts]
-    covers = {*older.frame} <= {*newer.frame}
-    found = [
-        (now, then) for then in given_up for now in given if _excludes(now, then) or (covers and _take_turns(now, then))
-    ]
+    exclude = _take_turns if {*older.frame} <= {*newer.frame} else _excludes
+    found = [(now, then) for then in given_up for now in given if exclude(now, then)]
     beside = {then for then in given_up if not then.in_name} - {then for _, then in found}
     if beside or len({then.is_number for _, then in found}) > 1:
         return []
