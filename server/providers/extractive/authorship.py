@@ -21,7 +21,9 @@ _LONGEST_LINE = 1_500
 _MOST_WORDS, _HEADINGS = 120, 2
 _HEADING = re.compile(r"^#{1,6} \S", re.MULTILINE)
 # The part of a template that contains the person's words: "<user_input>", "<request>".
-_FILLED_IN = re.compile(r"<((?:user_\w{1,30})|(?:\w{0,30}_)?(?:input|request|query|question|arguments))>")
+_FILLED_IN = re.compile(
+    r"^[ \t]*<((?:user_\w{1,30})|(?:\w{0,30}_)?(?:input|request|query|question|arguments))>", re.MULTILINE
+)
 _PARAGRAPH = re.compile(r"\n[ \t]*\n")
 _ITEM = re.compile(r"^\s*(?:[-*•]|\d{1,2}[.)])\s+")
 _MARKS = re.compile(r"[*`_]")
@@ -69,12 +71,20 @@ def _without_document(text: str) -> str:
     headings = [found.start() for found in _HEADING.finditer(text)]
     if len(headings) < _HEADINGS or word_count(text) <= _MOST_WORDS:
         return text
-    filled_in = [
-        text[found.end() : end]
-        for found in _FILLED_IN.finditer(text)
-        if (end := text.find(f"</{found[1]}>", found.end())) >= 0
-    ]
+    filled_in = list(_filled_in(text))
     return "\n\n".join(filled_in) if any(map(str.strip, filled_in)) else text[: headings[0]]
+
+
+def _filled_in(text: str) -> Iterator[str]:
+    """Yield what the tags of a template contain; tags in a tag belong to its content."""
+    end = 0
+    for found in _FILLED_IN.finditer(text):
+        closing = text.find(f"</{found[1]}>", found.end())
+        if closing < 0:
+            return
+        if found.start() >= end:
+            yield text[found.end() : closing]
+            end = closing
 
 
 def _paragraphs(text: str) -> Iterator[str]:
