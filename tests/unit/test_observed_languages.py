@@ -51,7 +51,7 @@ def test_a_statement_becomes_a_fact_of_its_kind(
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-@pytest.mark.parametrize("kind", ["order", "question"])
+@pytest.mark.parametrize("kind", ["order", "leaves_alone", "question"])
 def test_orders_of_the_moment_and_questions_leave_no_fact(language: str, kind: str) -> None:
     assert _facts(language, kind) == []
 

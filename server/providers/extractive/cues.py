@@ -72,6 +72,8 @@ WOULD = _observer("would")
 CONDITION = _observer("condition")
 # An order of the moment: it is carried out and done with.
 MOMENTARY = _observer("momentary")
+# An order to leave something alone until the work goes on.
+LEAVES_ALONE = _observer("leaves_alone")
 # Before a report: it might happen, and has not.
 HYPOTHETICAL = _observer("hypothetical")
 # Limits or fixes something: only, at most, each, until.

@@ -248,6 +248,8 @@ def _rule(utterance: str) -> CueRule | None:
     if cues.asks(utterance) or only_agrees(utterance) or cues.MUSING.search(utterance):
         return None
     utterance = _MENTION.sub(" ", utterance).strip()
+    if cues.LEAVES_ALONE.search(utterance) and not names(utterance):
+        return None
     if cues.CORRECTION.search(utterance):
         return _CORRECTS
     if cues.THIRD_PARTY.search(utterance):
