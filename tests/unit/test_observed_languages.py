@@ -19,7 +19,7 @@ _BEFORE = "The retry limit is 3."
 
 def _facts(language: str, kind: str) -> list[Fact]:
     text = SENTENCES[language][kind]
-    if kind in ("done", "report", "was_missing", "is_missing"):
+    if kind in ("done", "report", "was_missing", "is_missing", "plea", "advice"):
         return list(observe(conversation(("user", "auth.py"), ("assistant", text))).facts)
     before: list[tuple[Role, str]] = [("assistant", _BEFORE)] if kind == "correction" else []
     shown = conversation(*before, ("user", text))
@@ -51,8 +51,8 @@ def test_a_statement_becomes_a_fact_of_its_kind(
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-@pytest.mark.parametrize("kind", ["order", "leaves_alone", "question"])
-def test_orders_of_the_moment_and_questions_leave_no_fact(language: str, kind: str) -> None:
+@pytest.mark.parametrize("kind", ["order", "leaves_alone", "question", "supposition"])
+def test_orders_of_the_moment_questions_and_suppositions_leave_no_fact(language: str, kind: str) -> None:
     assert _facts(language, kind) == []
 
 
@@ -76,3 +76,18 @@ def test_a_report_says_what_was_done_and_what_is_left(language: str) -> None:
 def test_only_what_is_missing_now_is_left_open(language: str) -> None:
     assert [fact.category for fact in _facts(language, "is_missing")] == ["next_step"]
     assert all(fact.category != "next_step" for fact in _facts(language, "was_missing"))
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("kind", ["plea", "advice"])
+def test_advice_to_the_reader_and_pleas_for_word_are_no_findings(language: str, kind: str) -> None:
+    assert _facts(language, kind) == []
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("kind", ["anything_else", "plea"])
+def test_a_courtesy_at_the_end_of_an_answer_is_not_answered(language: str, kind: str) -> None:
+    courtesy = SENTENCES[language][kind]
+    reply = SENTENCES[language]["was_missing"]
+    shown = conversation(("user", "auth.py"), ("assistant", f"{_BEFORE} {courtesy}"), ("user", reply))
+    assert all(courtesy not in fact.content for fact in observe(shown).facts)

@@ -149,9 +149,9 @@ def _reports(message: Message) -> list[_Report]:
 def _report(said: Statement) -> _Report | None:
     """Return what a statement reports, or None if it only announces, offers or instructs."""
     text = cues.OPENING.sub("", said.text).strip()
-    if (word_count(text) < _SHORTEST and not said.is_item) or _is_question(text) or cues.OFFER.search(text):
+    if (word_count(text) < _SHORTEST and not said.is_item) or _is_question(text):
         return None
-    if cues.OBEYS.search(text):
+    if any(cue.search(text) for cue in (cues.OFFER, cues.PARTING, cues.OBEYS)):
         return None
     kind = _kind(said, text)
     says_nothing = cues.PASSING.search(text) or _instructs(text) or _introduces_steps(said)

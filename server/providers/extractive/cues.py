@@ -74,6 +74,9 @@ CONDITION = _observer("condition")
 MOMENTARY = _observer("momentary")
 # An order to leave something alone until the work goes on.
 LEAVES_ALONE = _observer("leaves_alone")
+# Where an order is carried out: "In app.py, …".
+_PLACE = _observer("place")
+_NAMED = re.compile(r"`|\w[._/\\(]\w")
 # Before a report: it might happen, and has not.
 HYPOTHETICAL = _observer("hypothetical")
 # Limits or fixes something: only, at most, each, until.
@@ -88,6 +91,8 @@ NO_ANSWER = _observer("no_answer")
 ANNOUNCEMENT = _observer("announcement")
 OFFER = _observer("offer")
 ADDRESS = _observer("address")
+# Courtesies at the end of an answer, which no reply answers.
+PARTING = _observer("parting")
 OPENING = _observer("opening")
 # Headings, by what follows them.
 HEADING_OPEN = _observer("heading_open")
@@ -130,6 +135,18 @@ _NOT_DONE = cue(
 def is_not_done(before: str) -> bool:
     """Whether the words up to an outcome deny, plan or condition it."""
     return bool(_NOT_DONE.search(_NO_DENIAL.sub(" ", before)))
+
+
+def order(utterance: str) -> str:
+    """Return an utterance without a place that has a name, behind which an order begins ("In app.py, find …")."""
+    place = _PLACE.match(utterance)
+    return utterance[place.end() :] if place and _NAMED.search(place[0]) else utterance
+
+
+def is_order(utterance: str) -> bool:
+    """Whether an utterance asks for work."""
+    asked = order(utterance)
+    return bool(REQUEST.search(asked) or MOMENTARY.search(asked))
 
 
 def asks(sentence: str) -> bool:

@@ -232,9 +232,7 @@ def _stated(speech: Speech, known: Sequence[str]) -> Iterator[Fact]:
 
 def _sets_value(utterance: str, known: Sequence[str]) -> bool:
     """Whether an order gives something that earlier rows know another value."""
-    if cues.asks(utterance) or not (cues.REQUEST.search(utterance) or cues.MOMENTARY.search(utterance)):
-        return False
-    return changes_value(utterance, known)
+    return not cues.asks(utterance) and cues.is_order(utterance) and changes_value(utterance, known)
 
 
 def request(speech: Speech) -> str | None:
@@ -257,12 +255,13 @@ def _rule(utterance: str) -> CueRule | None:
     if ";" in utterance and utterance.count(";") >= _FEWEST_VALUES - 1 and all(map(_has_value, utterance.split(";"))):
         return _VALUES
     asserted = _first(_ASSERTIONS, utterance) or _first(_ASSERTIONS, cues.INTERJECTION.sub("", utterance))
-    is_bare_order = cues.MOMENTARY.search(utterance) and weight(utterance) < _FIXES
+    order = cues.order(utterance)
+    is_bare_order = cues.MOMENTARY.search(order) and weight(utterance) < _FIXES
     if asserted and not (asserted.label == labels.DECISION and is_bare_order):
         return asserted
-    if cues.MOMENTARY.search(utterance):
+    if cues.MOMENTARY.search(order):
         return None
-    if cues.REQUEST.search(utterance):
+    if cues.REQUEST.search(order):
         return _ORDER if weight(utterance) >= _FIXES else None
     return _report_rule(utterance)
 
