@@ -1,7 +1,8 @@
 """Dialogues in which something changes, or must not, in seven languages.
 
-`earlier` are the statements of one session and `later` is that of the next. The outcome is `replaced`: the later
-statement replaces each earlier one; `noted`: it replaces it or says that it has another value; or `kept`: neither.
+`earlier` are the statements of one session, in order, and `later` is that of the next. The outcome is `replaced`: no
+earlier statement is left; `noted`: the later one replaces them or says that they have another value; or `kept`: neither.
+`earlier_as` and `later_as` are the labels of what is not a plain statement of the user.
 """
 
 import json
@@ -28,32 +29,47 @@ class Dialogue:
     earlier: tuple[str, ...]
     later: str
     outcome: str
+    earlier_as: str = labels.SAID
+    later_as: str = labels.SAID
 
 
 def dialogues() -> list[Dialogue]:
     """Return the dialogues of the file."""
     read = [json.loads(line) for line in CASES.read_text(encoding="utf-8").splitlines()]
-    return [Dialogue(one["name"], tuple(one["earlier"]), one["later"], one["outcome"]) for one in read]
+    return [Dialogue(**{**one, "earlier": tuple(one["earlier"])}) for one in read]
 
 
-def row(text: str, minute: int = 1, **changes: object) -> Memory:
-    """Return a person's statement as a row."""
-    return observation(f"{labels.SAID}: {text}", minute, category="fact", **changes)
+_CATEGORIES = {labels.PLANS: "next_step", labels.LEFT_OPEN: "next_step", labels.OUTCOME: "outcome"}
+_AGENT = (labels.FOUND, labels.LEFT_OPEN, labels.OUTCOME)
+
+
+def row(text: str, minute: int = 1, *, label: str = labels.SAID, **changes: object) -> Memory:
+    """Return a statement as a row."""
+    return observation(f"{label}: {text}", minute, **{"category": "fact", **_kind(label), **changes})
+
+
+def _kind(label: str) -> dict[str, str]:
+    kind = {"category": _CATEGORIES[label]} if label in _CATEGORIES else {}
+    return kind | ({"trust": "assistant"} if label in _AGENT else {})
 
 
 def said(text: str, earlier: list[Memory], *, label: str = labels.SAID, **changes: object) -> Fact:
     """Return a person's statement as the observer marks it."""
     values = {"priority": "medium", "category": "fact", "trust": "user", "source_seqs": (9,), "said_at": NOON}
-    return with_replaced([Fact(f"{label}: {text}", **{**values, **changes})], earlier)[0]  # type: ignore[arg-type]
+    fact = Fact(f"{label}: {text}", **{**values, **_kind(label), **changes})  # type: ignore[arg-type]
+    return with_replaced([fact], earlier)[0]
 
 
 @pytest.mark.parametrize("dialogue", dialogues(), ids=lambda dialogue: dialogue.name)
 def test_a_statement_replaces_what_it_changes_and_nothing_else(dialogue: Dialogue) -> None:
-    earlier = [row(text, minute) for minute, text in enumerate(dialogue.earlier, start=1)]
-    fact = said(dialogue.later, earlier)
+    left: list[Memory] = []
+    for minute, text in enumerate(dialogue.earlier, start=1):
+        ids = (said(text, left, label=dialogue.earlier_as).replaces or "").split()
+        left = [*(one for one in left if one.id not in ids), row(text, minute, label=dialogue.earlier_as)]
+    fact = said(dialogue.later, left, label=dialogue.later_as)
     replaced, noted = (fact.replaces or "").split(), labels.UNLIKE in fact.content
     if dialogue.outcome == "replaced":
-        assert set(replaced) == {one.id for one in earlier}
+        assert set(replaced) == {one.id for one in left}
     elif dialogue.outcome == "noted":
         assert replaced or noted
     else:

@@ -56,6 +56,11 @@ def without_label(text: str) -> str:
     return _LABEL.sub("", text)
 
 
+def is_planned(text: str) -> bool:
+    """Whether a row says what is still to be done."""
+    return text.startswith((PLANS, LEFT_OPEN))
+
+
 def without_notes(text: str) -> str:
     """Return a row's text without what the observer appended about older rows."""
     return _before_any(_NOTES, text)

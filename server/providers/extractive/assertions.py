@@ -67,7 +67,8 @@ class Assertion:
     """An assertion. `name` identifies it when it is replaced: the id of a row, or the content of a fact.
 
     `statement` is its text without label and notes. `given_up` are the terms of each value that it gives up, `topic`
-    those of all that it is about besides values. `firm`: it is asserted here and now, by the speaker. `corrects`: it
+    those of all that it is about besides values. `firm`: it is asserted here and now, by the speaker. `open`: it is
+    the speaker's "plan", undecided "choice", or "doubt" (a condition or a possibility), else empty. `corrects`: it
     takes back what was said before. `loose` are its numbers that belong to none of its values.
     """
 
@@ -82,6 +83,7 @@ class Assertion:
     scope: frozenset[str]
     loose: frozenset[str]
     firm: bool
+    open: str
     corrects: bool
 
 
@@ -113,6 +115,7 @@ class _Grammar:
         self.small = _pattern(_lists("small", language))
         self.when = _pattern(_lists("when", language))
         self.unsure = _pattern(_lists("unsure", language))
+        self.undecided = _pattern(_lists("undecided", language))
         self.others = _pattern(_lists("others", language))
         self.past = _pattern(_lists("past", language))
         self.corrects = _pattern(_lists("corrects", language))
@@ -123,6 +126,12 @@ class _Grammar:
     def terms(self, text: str) -> list[str]:
         """Return the terms of a text; an ordinal is its number."""
         return terms(_ORDINAL.sub(r"\1", text), self.stemmer)
+
+    def telling(self, text: str) -> list[str]:
+        """Return the terms of a text without times beside it, doubts and words that say nothing about a subject."""
+        for said in (self.when, self.undecided, self.unsure, self.small):
+            text = said.sub(" ", text)
+        return self.terms(text)
 
 
 def _attributes(language: str) -> dict[str, list[str]]:
@@ -208,19 +217,20 @@ def _read(content: str) -> Assertion:
     said = content[speaker.end() :] if speaker else content
     statement = labels.own_statement(said)[:_MOST_CHARACTERS].strip()
     grammar = _grammar(_language_of(statement))
-    read = _Reader(grammar, statement)
+    read = _Reader(grammar, statement, is_planned=labels.is_planned(said))
     return Assertion(
         name=content,
         statement=statement,
         speaker=speaker[1] if speaker and not content.startswith(labels.SAID) else "",
         fingerprint=fingerprint(statement),
-        terms=frozenset(grammar.terms(statement)) | frozenset(read.attributes),
+        terms=frozenset(grammar.telling(statement)) | frozenset(read.attributes),
         values=tuple(read.values),
         given_up=tuple(dict.fromkeys(read.given_up)),
         topic=frozenset(read.topic),
         scope=frozenset(read.scope),
         loose=frozenset(read.loose),
         firm=read.firm,
+        open=read.open,
         corrects=content.startswith(labels.CORRECTION) or bool(grammar.corrects.search(statement)),
     )
 
@@ -228,7 +238,7 @@ def _read(content: str) -> Assertion:
 class _Reader:
     """Reads a statement clause by clause."""
 
-    def __init__(self, grammar: _Grammar, statement: str) -> None:
+    def __init__(self, grammar: _Grammar, statement: str, *, is_planned: bool) -> None:
         self.grammar = grammar
         self.values: list[Value] = []
         self.given_up: list[frozenset[str]] = []
@@ -237,13 +247,17 @@ class _Reader:
         self.attributes = {f"@{key}" for key, pattern in grammar.attributes if pattern.search(statement)}
         self._former: list[frozenset[str]] = []
         self._swapped = False
-        self.firm = not statement.rstrip(" \"'”)").endswith(("?", "？")) and not grammar.others.search(statement)
+        asserts = not statement.rstrip(" \"'”)").endswith(("?", "？")) and not grammar.others.search(statement)
+        is_choice = grammar.undecided.search(statement) is not None
+        self.open = ("choice" if is_choice else "plan") if asserts and (is_choice or is_planned) else ""
+        self.firm = asserts and not self.open
         for clause in _CLAUSE.split(grammar.corrects.sub(" ", statement)):
-            if grammar.unsure.search(clause):
+            if grammar.unsure.search(clause) and not is_planned:
                 # A clause behind a condition or a plan depends on it; a clause before it does not.
-                self.firm = self.firm and bool(self.values or self.given_up)
+                if self.firm and not (self.values or self.given_up):
+                    self.firm, self.open = False, "doubt"
                 break
-            for segments in self._clauses(clause):
+            for segments in self._clauses(grammar.unsure.sub(" ", clause)):
                 self._read(segments)
         if self.values:
             self.given_up += self._former

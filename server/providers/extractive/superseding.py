@@ -22,6 +22,7 @@ from esker.server.core.records import Memory
 from esker.server.core.text import labels
 from esker.server.core.text.labels import without_label
 from esker.server.core.words.scripts import CJK
+from esker.server.providers.extractive import cues
 from esker.server.providers.extractive.assertions import Assertion, Value, places_of_software, read_assertion
 from esker.server.providers.extractive.sentences import clip
 
@@ -30,6 +31,8 @@ _ASSERTED = ("decision", "preference", "fact")
 _ASSERTED_BY_PERSONS = ("issue", "state_change", "outcome")
 # Minimum `same_subject` of an earlier row with a correction. A higher value replaces less.
 _SUBJECT_OF_CORRECTION = 0.5
+# Minimum share of the terms of a plan or an open choice that the assertion which settles it has.
+_SETTLED = 0.6
 # Maximum earlier rows that one assertion replaces: one statement was rarely made more often.
 _MOST_REPLACED = 3
 # Maximum assertions between a value without a subject ("make it 45") and the one that it belongs to.
@@ -115,7 +118,7 @@ def _asserts(row: Fact | Memory) -> bool:
     """Whether a row is an assertion, and not a question, a request or a list of changed files."""
     if row.content.startswith(labels.ASKED):
         return False
-    return row.category in _ASSERTED or (row.trust == "user" and row.category in _ASSERTED_BY_PERSONS)
+    return labels.is_planned(row.content) or row.category in _ASSERTED or (row.trust == "user" and row.category in _ASSERTED_BY_PERSONS)
 
 
 def _may_replace(fact: Fact, said: Assertion, trust: str) -> bool:
@@ -169,17 +172,19 @@ def _judged(said: Assertion, earlier: Sequence[Assertion]) -> list[tuple[_Verdic
     found = [(_verdict(said, other), other) for other in reversed(earlier)]
     found = [one for one in found if one[0]]
     if not any(verdict == _Verdict.REPLACES for verdict, _ in found):
-        nearest = next((other for other in reversed(earlier[-_NEAREST:]) if _answers_to(said, other)), None)
+        nearest = next((other for other in reversed(earlier[-_NEAREST:]) if _answers_to(said, other) or _chooses(said, other)), None)
         return [(_Verdict.REPLACES, nearest)] if nearest else found
     return found
 
 
 def _verdict(said: Assertion, other: Assertion) -> _Verdict:
-    if not other.firm or said.speaker != other.speaker or same_fact(said.fingerprint, other.fingerprint):
+    if said.speaker != other.speaker or _elsewhere(said, other):
         return _Verdict.NOTHING
-    if _elsewhere(said, other):
+    if other.open:
+        return _Verdict.REPLACES if _settles(said, other) else _Verdict.NOTHING
+    if not other.firm or same_fact(said.fingerprint, other.fingerprint):
         return _Verdict.NOTHING
-    if _corrects(said, other) or _opposes(said, other):
+    if _corrects(said, other) or _opposes(said, other) or _refutes(said, other):
         return _Verdict.REPLACES
     verdicts = {then: _about(said, then, other) for then in other.values}
     verdict = max(verdicts.values(), default=_Verdict.NOTHING)
@@ -188,6 +193,23 @@ def _verdict(said: Assertion, other: Assertion) -> _Verdict:
     held = [then for then, one in verdicts.items() if one < verdict and then.relation[:4] != "open"]
     kept = any(then.subject and not then.subject & changed for then in held)
     return _Verdict.UNLIKE if kept and changed and verdict else verdict
+
+
+def _settles(said: Assertion, other: Assertion) -> bool:
+    """Whether an assertion carries out a plan, makes a choice, or decides a doubt that an earlier one leaves open."""
+    if negates(said.fingerprint) and not negates(other.fingerprint):
+        return False
+    shared = said.terms & other.terms
+    if len(shared) > 1 and len(shared) >= _SETTLED * len(other.terms):
+        return True
+    dates = ((now, then) for now in said.values for then in other.values if now.kind == then.kind == "date")
+    return any(_compared(now, then, said, other) == _Verdict.REPLACES for now, then in dates)
+
+
+def _chooses(said: Assertion, other: Assertion) -> bool:
+    """Whether an assertion only names what an earlier one has not decided: "InfluxDB it is"."""
+    lone = [value.terms for value in said.values if not value.subject]
+    return other.open == "choice" and any(named and named <= other.terms for named in (said.terms, *lone))
 
 
 def _about(said: Assertion, then: Value, other: Assertion) -> _Verdict:
@@ -207,8 +229,9 @@ def _gives_up(said: Assertion, value: Value, other: Assertion) -> bool:
     topic = said.topic - frozenset[str]().union(*said.given_up)
     if any(_are_two_things(now, value) for now in said.values):
         return False
+    handed_over = any(now.relation in ("start", "by") for now in said.values)
     for old in said.given_up:
-        known = _is_value(old, value) and not old & denied(other.fingerprint)
+        known = _is_value(old, value, handed_over=handed_over) and not old & denied(other.fingerprint)
         if not known or any(old <= given_up for given_up in other.given_up):
             continue
         if not topic or not value.subject or _related(topic, value.subject | (value.terms - old)):
@@ -230,9 +253,16 @@ def _related(one: frozenset[str], other: frozenset[str]) -> bool:
     return bool(shared) and (any(term < _FIRST_CJK for term in shared) or 2 * len(shared) >= min(len(one), len(other)))
 
 
-def _is_value(old: frozenset[str], value: Value) -> bool:
-    """Whether a value is given up: by its name, or by a number of it."""
-    return bool(old) and old <= value.terms | value.subject and bool(old & value.terms)
+def _is_value(old: frozenset[str], value: Value, *, handed_over: bool) -> bool:
+    """Whether a value is given up: by its name, by a number of it, or by the person who hands it over."""
+    return bool(old) and old <= value.terms | value.subject and (handed_over or bool(old & value.terms))
+
+
+def _refutes(said: Assertion, other: Assertion) -> bool:
+    """Whether an assertion names another cause than an earlier one: "it was not the belt after all, it was the sensor"."""
+    if said.topic or not cues.CAUSE.search(other.statement):
+        return False
+    return any(old <= other.terms - denied(other.fingerprint) for old in said.given_up if old)
 
 
 def _opposes(said: Assertion, other: Assertion) -> bool:
