@@ -33,7 +33,8 @@ _CLOSING = ("instead", "also", "gone", "changes", "puts", "uses", "is", "from", 
 _VERBS = frozenset(("replaces", "becomes", "inherits", "holds", "changes", "sets", "puts", "uses", "is"))
 # Kinds of segments that mark a change of what their clause says.
 _MARKS = frozenset(("replaces", "becomes", "gone", "swaps", "inherits", "changes", "instead", "now"))
-_CLAUSE = re.compile(r"[,;:!?()—–][\s]+|(?<!\d)[.…]\s+|[，。；：！？、（）]|\s[—–-]\s|\s?(?:->|→)\s?|[.)]+$")
+_CLAUSE = re.compile(r"[,;:!?()—–][\s]+|(?<!\d)(?<!\b[A-Z][a-z])[.…]\s+|[，。；：！？、（）]|\s[—–-]\s|\s?(?:->|→)\s?|[.)]+$")
+_DASH = re.compile(r"\s[—–-]\s")
 _ORDINAL = re.compile(r"\b(\d{1,2})(?:st|nd|rd|th)\b", re.IGNORECASE)
 _NUMBER = re.compile(r"[$€£¥]?\d[\d.,:]*\d|[$€£¥]?\d")
 _IN_CJK = re.compile(f"[{CJK}]")
@@ -119,6 +120,7 @@ class _Grammar:
         self.others = _pattern(_lists("others", language))
         self.past = _pattern(_lists("past", language))
         self.corrects = _pattern(_lists("corrects", language))
+        self.copula = _lists("dash", language)
         self.many = frozenset(self.terms(" ".join(_lists("many", language))))
         self.one_of_many = _pattern(_lists("one_of_many", language))
         self.attributes = [(key, _pattern(entries)) for key, entries in _attributes(language).items()]
@@ -190,12 +192,15 @@ def _plain_words(language: str) -> Iterator[str]:
 
 _WORD = re.compile(r"[^\W\d_]+")
 _KANA = re.compile(r"[\u3040-\u30ff]")
+_CYRILLIC = re.compile(r"[А-Яа-яЁё]")
 
 
 def _language_of(text: str) -> str:
-    """Return the language whose small words a text has most of; Chinese and Japanese are known by their script."""
+    """Return the language whose small words a text has most of; Chinese, Japanese and Russian are known by their script."""
     if _IN_CJK.search(text):
         return "ja" if _KANA.search(text) else "zh"
+    if _CYRILLIC.search(text):
+        return "ru"
     found = [without_accents(word) for word in _WORD.findall(text.casefold())]
     counts = {language: sum(word in small for word in found) for language, small in _languages().items()}
     most = max(counts.values())
@@ -248,6 +253,8 @@ class _Reader:
         self._former: list[frozenset[str]] = []
         self._swapped = False
         asserts = not statement.rstrip(" \"'”)").endswith(("?", "？")) and not grammar.others.search(statement)
+        if grammar.copula:
+            statement = _DASH.sub(f" {grammar.copula[0]} ", statement)
         is_choice = grammar.undecided.search(statement) is not None
         self.open = ("choice" if is_choice else "plan") if asserts and (is_choice or is_planned) else ""
         self.firm = asserts and not self.open
@@ -306,6 +313,9 @@ class _Reader:
         self._swapped = self._swapped or "swaps" in kinds
         if self.grammar.one_of_many.match(segments[0].text) if segments else True:
             return
+        if rejected := self._rejected(segments):
+            self._former.append(rejected)
+            return
         denied = self._denies(segments)
         own = list(self._given_up(segments, kinds))
         self.given_up += own
@@ -321,6 +331,12 @@ class _Reader:
 
     def _terms(self, segments: Iterable[_Segment]) -> frozenset[str]:
         return frozenset(term for segment in segments for term in self.grammar.terms(segment.text))
+
+    def _rejected(self, segments: Sequence[_Segment]) -> frozenset[str]:
+        """Return the terms of an amount that does not do: "03:30 won't work", where another value follows."""
+        amount = _amount_at(segments[0].text)
+        denied = [one.text for one in segments if one.kind == "not"]
+        return frozenset(self.grammar.terms(amount)) if denied and not any(map(_amount_at, denied)) else frozenset()
 
     def _denies(self, segments: Sequence[_Segment]) -> bool:
         """Whether a verb is denied: a negation without content of its own precedes it."""
@@ -388,9 +404,10 @@ class _Reader:
             yield from holders[-1:] if "by" in kinds else holders[:1]
             return
         if not kinds & _VERBS:
+            alone = [one for one in by_kind if one[0].kind == "start" and _is_bare_amount(*one)]
             places = [one for one in by_kind if one[0].kind in ("at", "to", "by") and one[1] != "word"]
-            alone = by_kind if len(by_kind) == 1 and _is_amount(by_kind[0][1]) else []
-            yield from (places or alone)[:1]
+            lasting = [one for one in by_kind if one[0].kind == "for" and one[1] == "time"]
+            yield from (alone or places or lasting)[:1]
             return
         goals = self._goals(by_kind, kinds)
         if goals:
@@ -436,10 +453,11 @@ class _Reader:
 
 
 _TIMES = any_of(words("assertions.times"))
+_CLOCK = re.compile(rf"\b\d{{1,2}}:\d\d\b|(?<![\d.,])\d{{1,2}} ?{any_of(words('assertions.clock'))}(?![^\W\d])", re.IGNORECASE)
 _COUNTED = any_of(words("assertions.counted"))
 _LETTER = rf"[^\W\d{CJK}]"
 _AMOUNT = re.compile(
-    rf"(?<![\w.])(?P<sign>[$€£¥]?)(?P<number>\d[\d.,:]{{0,11}})(?<![.,:]) ?"
+    rf"(?<![\w.])(?P<sign>[$€£¥]?)(?P<number>\d[\d.,:]{{0,11}}(?:e-?\d{{1,2}})?)(?<![.,:]) ?"
     rf"(?:(?P<time>{_TIMES}(?!{_LETTER}))|(?P<size>(?:{_SIZES})(?!{_LETTER}))|(?P<counted>{_COUNTED}(?!{_LETTER})))?",
     re.IGNORECASE,
 )
@@ -457,9 +475,11 @@ _LATIN = re.compile(r"[A-Za-z]")
 
 @lru_cache(4_000)
 def _kind_of(text: str) -> str:
-    """Return the kind of a value: date, time, size, a unit, number, name or word."""
+    """Return the kind of a value: date, clock, time, size, a unit, number, name or word."""
     if _DATE.search(text):
         return "date"
+    if _CLOCK.search(text):
+        return "clock"
     amount = _AMOUNT.search(text)
     if amount and (amount["time"] or amount["size"]):
         return "time" if amount["time"] else "size"
@@ -472,6 +492,17 @@ def _kind_of(text: str) -> str:
     if _IN_CJK.search(text):
         return "name" if _LATIN.search(text) else "word"
     return "name" if _NAME.search(text) else "word"
+
+
+def _is_bare_amount(segment: _Segment, kind: str) -> bool:
+    """Whether a segment is an amount and hardly anything else."""
+    return _is_amount(kind) and len(segment.text.split()) <= _MOST_WORDS + (kind == "date")
+
+
+def _amount_at(text: str) -> str:
+    """Return the amount, date or time of day that a text begins with, or nothing."""
+    found = next(filter(None, (pattern.match(text) for pattern in (_CLOCK, _DATE, _AMOUNT))), None)
+    return found[0].strip() if found else ""
 
 
 def _is_time(kind: str) -> bool:

@@ -42,6 +42,7 @@ _NEAREST = 3
 _MOST_SHARING, _MOST_ALIKE = 100, 20
 # Maximum characters of the words that a note quotes.
 _LONGEST_NOTE = 160
+_DIGITS = re.compile(r"\d+")
 _FIRST_CJK = "\u3040"
 _LETTER = rf"[^\W{CJK}]"
 
@@ -133,7 +134,8 @@ def _marked(fact: Fact, said: Assertion, earlier: Sequence[Assertion], contents:
     replaced = [other for verdict, other in judged if verdict == _Verdict.REPLACES][:_MOST_REPLACED]
     if not replaced:
         unlike = next((other for verdict, other in judged if verdict == _Verdict.UNLIKE), None)
-        return replace(fact, content=_noted(fact.content, labels.UNLIKE, _without_values(unlike))) if unlike else fact
+        older = _without(unlike.values, unlike.statement) if unlike else ""
+        return replace(fact, content=_noted(fact.content, labels.UNLIKE, older)) if older else fact
     ids = [other.name for other in replaced if other.name in contents]
     subject = next(filter(None, (_lacking(said, other, contents) for other in replaced)), "")
     content = _noted(fact.content, labels.REPLACES, subject) if subject else fact.content
@@ -146,20 +148,26 @@ def _noted(content: str, note: str, words: str) -> str:
 
 def _lacking(said: Assertion, other: Assertion, contents: Mapping[str, str]) -> str:
     """Return the words by which an earlier assertion names a subject that a new one does not name; else nothing."""
-    values = frozenset[str]().union(*(value.terms for value in other.values))
+    changed = [value for value in other.values if _has_changed(value, said)] or other.values
+    values = frozenset[str]().union(*(value.terms for value in changed))
     lone = bool(said.values) and not said.topic
     lone = lone or any(value.subject and all(term[0] == "@" for term in value.subject) for value in other.values)
     missing = (other.terms if lone else other.topic) - values - said.terms
-    own = _without_values(other) if missing else ""
+    own = _without(changed, other.statement) if missing else ""
     # The earlier one may owe its subject to one before it.
     named = without_label(contents.get(other.name, other.name)).partition(labels.REPLACES)[2].removesuffix(")")
     return "; ".join(filter(None, (own, named)))
 
 
-def _without_values(said: Assertion) -> str:
-    """Return the words of an assertion without its values: they are what changed."""
-    statement = said.statement
-    for value in said.values:
+def _has_changed(value: Value, said: Assertion) -> bool:
+    """Whether a new assertion has another value in place of an earlier one; what else the earlier row says may hold."""
+    given_up = any(old & value.terms for old in said.given_up)
+    return given_up or any(value.kind == now.kind or {value.kind, now.kind} <= {"name", "word"} for now in said.values)
+
+
+def _without(values: Sequence[Value], statement: str) -> str:
+    """Return a statement without values: they are what changed."""
+    for value in values:
         words = rf"(?<!{_LETTER}){re.escape(value.text)}(?!{_LETTER})"
         statement = re.sub(words, labels.LEFT_OUT, statement, count=1)
     return statement
@@ -227,6 +235,8 @@ def _elsewhere(said: Assertion, other: Assertion) -> bool:
 def _gives_up(said: Assertion, value: Value, other: Assertion) -> bool:
     """Whether a new assertion gives up a value of an earlier one, and both are about the same."""
     topic = said.topic - frozenset[str]().union(*said.given_up)
+    if value.kind in ("date", "clock") and any(now.kind == value.kind and not now.subject for now in said.values):
+        topic = frozenset[str]()  # "16:30 won't work, make it 17:10": no two things have the same appointment
     if any(_are_two_things(now, value) for now in said.values):
         return False
     handed_over = any(now.relation in ("start", "by") for now in said.values)
@@ -300,7 +310,9 @@ def _compared(now: Value, then: Value, said: Assertion, other: Assertion) -> _Ve
     if now.added or then.added or now.terms <= there or then.terms <= now.terms:
         return _Verdict.NOTHING
     same_kind = _is_numbered(now, then) or _same_kind(now, then, waived=said.corrects, marked=marked)
-    if not same_kind or _are_two_things(now, then):
+    # Of "in the export the accents are broken" the place is no thing that has a value.
+    is_place = now.relation[:2] == "at" and then.relation == "is" and bool(then.scope) and not then.thing
+    if not same_kind or is_place or _are_two_things(now, then):
         return _Verdict.NOTHING
     subject, former = _subjects(now, then)
     if now.relation == "to":
@@ -322,7 +334,8 @@ def _compared(now: Value, then: Value, said: Assertion, other: Assertion) -> _Ve
 def _of_same(now: Value, then: Value, *, marked: bool) -> _Verdict:
     """Compare the values of one subject."""
     if "open" in (now.relation[:4], then.relation[:4]):
-        return _Verdict.UNLIKE if marked else _Verdict.NOTHING
+        same_verb = now.relation == then.relation and now.kind not in ("name", "word")
+        return _Verdict.NOTHING if not marked else _Verdict.REPLACES if same_verb else _Verdict.UNLIKE
     if marked or _is_only_one(now, then):
         return _Verdict.REPLACES
     return _Verdict.UNLIKE if now.scope and now.relation == then.relation else _Verdict.NOTHING
@@ -393,6 +406,8 @@ def _answers_to(said: Assertion, other: Assertion) -> bool:
 
 
 def _answers(now: Value, then: Value, said: Assertion) -> bool:
+    if now.kind == "number" and _DIGITS.sub("9", now.text) != _DIGITS.sub("9", then.text):
+        return False  # "1e-4" is no score of 0.797
     if now.kind in ("name", "word") and (not said.corrects or now.relation != then.relation or now.relation == "is"):
         return False
     return (now.marked or said.corrects) and _same_kind(now, then, waived=False, marked=True)
