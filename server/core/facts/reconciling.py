@@ -95,8 +95,8 @@ def _each_once(facts: Sequence[Fact]) -> list[tuple[Fact, Fingerprint]]:
 def _taken_back(facts: Sequence[tuple[Fact, Fingerprint]], place: int) -> bool:
     """Whether a later fact says that it replaces the one at index `place`."""
     mark = facts[place][1]
-    named = (named_by(fact) for fact, _ in facts[place + 1 :])
-    return any(words and same_subject(fingerprint(words), mark) >= SAME_SUBJECT for words in named)
+    named = (words for fact, _ in facts[place + 1 :] for words in named_by(fact).splitlines())
+    return any(same_subject(fingerprint(words), mark) >= SAME_SUBJECT for words in named)
 
 
 def _voice(fact: Fact, cited: Sequence[Message]) -> Trust:
@@ -186,7 +186,7 @@ def discriminating_terms(terms: Iterable[str]) -> list[str]:
 
 
 def named_by(fact: Fact) -> str:
-    """Return the words or id by which a fact names the row it replaces, or nothing if it may not replace anything."""
+    """Return the words or ids by which a fact names the rows it replaces, or nothing if it may not replace anything."""
     return fact.replaces or "" if not fact.tentative else ""
 
 
@@ -217,10 +217,15 @@ def _lesser(fact: NewFact, rows: Iterable[AnyRow]) -> Iterator[AnyRow]:
 
 
 def _replaced_rows(fact: NewFact, offered: Mapping[str, Memory], there: Mapping[str, AnyRow]) -> list[AnyRow]:
-    """Return the rows that a fact replaces: the shown rows that it names by id, or the best match for its words."""
-    named = named_by(fact.fact)
-    if not named or not fact.asserted:
+    """Return the rows that a fact replaces: the shown rows that it names by id, and the best match for other words."""
+    if not fact.asserted:
         return []
+    return [row for named in named_by(fact.fact).splitlines() for row in _named_rows(fact, named, offered, there)]
+
+
+def _named_rows(
+    fact: NewFact, named: str, offered: Mapping[str, Memory], there: Mapping[str, AnyRow]
+) -> list[AnyRow]:
     if ids := memory_ids_in(named):
         return [there[i] for i in ids if i in offered and i in there and _may_replace(fact, there[i])]
     return [row for row in _meant(fingerprint(named), there) if _may_replace(fact, row)][:1]

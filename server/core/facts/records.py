@@ -12,8 +12,8 @@ from esker.server.core.records import Category, Facet, Memory, Priority, Reflect
 class Fact:
     """One thing that an observer found worth keeping.
 
-    `trust` is the lowest of its sources. `replaces` names the memories that it supersedes: their ids, separated by
-    spaces, or the words of one. A `tentative` fact was said with a reservation.
+    `trust` is the lowest of its sources. `replaces` names the memories that it supersedes, one a line: by its id or in
+    words. A `tentative` fact was said with a reservation.
     """
 
     content: str

@@ -220,7 +220,7 @@ def read_assertion(name: str, content: str) -> Assertion:
 def _read(content: str) -> Assertion:
     speaker = _SPEAKER.match(content)
     said = content[speaker.end() :] if speaker else content
-    statement = labels.own_statement(said)[:_MOST_CHARACTERS].strip()
+    statement = _DAYS.sub(r"\1–", labels.own_statement(said)[:_MOST_CHARACTERS].strip())
     grammar = _grammar(_language_of(statement))
     read = _Reader(grammar, statement, is_planned=labels.is_planned(said))
     return Assertion(
@@ -404,7 +404,8 @@ class _Reader:
             yield from holders[-1:] if "by" in kinds else holders[:1]
             return
         if not kinds & _VERBS:
-            alone = [one for one in by_kind if one[0].kind == "start" and _is_bare_amount(*one)]
+            is_chosen = "now" in kinds and len(by_kind) == 1
+            alone = [one for one in by_kind if one[0].kind == "start" and (_is_bare_amount(*one) or is_chosen)]
             places = [one for one in by_kind if one[0].kind in ("at", "to", "by") and one[1] != "word"]
             lasting = [one for one in by_kind if one[0].kind == "for" and one[1] == "time"]
             yield from (alone or places or lasting)[:1]
@@ -462,6 +463,10 @@ _AMOUNT = re.compile(
     re.IGNORECASE,
 )
 _MONTHS = any_of([*keyed("dates.months").keys(), *keyed("dates.short_months").keys()])
+# The first day of several, up to the next one: "15 to" of "15 to 17 May".
+_DAYS = re.compile(
+    rf"(?<![\w.,])(\d{{1,2}}\.?) {any_of(words('dates.to'))} (?=\d{{1,2}}\.? (?:de |of )?{_MONTHS}\b)", re.IGNORECASE
+)
 _DATE = re.compile(
     rf"\b(?:\d{{1,2}}(?:st|nd|rd|th)|\d{{4}}-\d\d(?:-\d\d)?)\b|\b\d{{1,2}}\.(?: |$)|{whole(words('assertions.days'))}"
     rf"|\b\d{{1,2}}\.? (?:de |of )?{_MONTHS}\b|\b{_MONTHS} \d{{1,2}}\b|\d{{1,2}}(?:月|日|号)",

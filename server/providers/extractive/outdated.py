@@ -102,9 +102,9 @@ def _superseded(said: Sequence[ReadRow]) -> dict[str, str]:
     latest: dict[str, ReadRow] = {}
     found: dict[str, str] = {}
     for newer, fact in zip(said, with_replaced(facts, ()), strict=True):
-        older = latest.get(fact.replaces or "")
-        if older and older.row.content != newer.row.content and newer.asserts and not _says_more(older, newer):
-            found[older.row.id] = newer.row.id
+        for older in filter(None, map(latest.get, (fact.replaces or "").splitlines())):
+            if older.row.content != newer.row.content and newer.asserts and not _says_more(older, newer):
+                found[older.row.id] = newer.row.id
         latest[newer.row.content] = newer
     return found
 

@@ -16,7 +16,7 @@ from esker.server.providers.extractive.authorship import authorship
 from esker.server.providers.extractive.sentences import clip, is_prose, is_word, width
 from esker.server.providers.extractive.speakers import without_speaker
 from esker.server.providers.extractive.statements import Statement, statements
-from esker.server.providers.extractive.superseding import changes_value
+from esker.server.providers.extractive.superseding import changes_value, gives_lone_value
 from esker.server.providers.extractive.telling import content, leans, names, stands_alone, weight
 
 # Maximum sentences that are read: a longer message is mostly pasted text, and the user's own words are at its ends.
@@ -133,7 +133,8 @@ def _utterances(own: str) -> list[str]:
     said = [
         (said.text, _depends(said))
         for said in _without_requested_items(statements(rest))
-        if (said.is_item or is_prose(said.text) or is_word(said.text)) and not cues.FILLER.search(said.text)
+        if (said.is_item or is_prose(said.text) or is_word(said.text) or _fixes_value(said.text))
+        and not cues.FILLER.search(said.text)
     ]
     if len(said) > _MOST_SENTENCES:
         said = said[: _MOST_SENTENCES // 2] + said[-_MOST_SENTENCES // 2 :]
@@ -160,12 +161,15 @@ def _without_requested_items(said: Sequence[Statement]) -> Iterator[Statement]:
 
 
 def _depends(said: Statement) -> bool:
-    """Whether a sentence goes on with the one before it in its line."""
-    return (
-        bool(said.before and cues.CONTINUATION.search(said.text))
-        and not cues.asks(said.before)
-        and not cues.asks(said.text)
-    )
+    """Whether a sentence goes on with the one before it in its line, or fixes a value of what that one is about."""
+    if not said.before or cues.asks(said.before) or cues.asks(said.text):
+        return False
+    is_order = cues.REQUEST.search(said.before) or cues.MOMENTARY.search(said.before)
+    return bool(cues.CONTINUATION.search(said.text)) or (not is_order and _fixes_value(said.text))
+
+
+def _fixes_value(text: str) -> bool:
+    return len(text) < _SHORT and gives_lone_value(text)
 
 
 def _value_lines(own: str) -> tuple[list[str], str]:

@@ -56,7 +56,7 @@ class _Verdict(IntEnum):
 
 
 def with_replaced(facts: Sequence[Fact], previous: Sequence[Memory]) -> list[Fact]:
-    """Return facts, each with the assertions it replaces: ids of rows, or the content of an earlier fact.
+    """Return facts, each with the assertions it replaces: ids of rows and contents of earlier facts, one a line.
 
     A fact whose words do not name the subject of what it replaces quotes it; so does one that may replace a row.
     """
@@ -115,6 +115,13 @@ def changes_value(sentence: str, known: Sequence[str]) -> bool:
     )
 
 
+def gives_lone_value(sentence: str) -> bool:
+    """Whether a sentence fixes a value and leaves its subject to the words before it: "make it 45", "take 01:15"."""
+    said = read_assertion(sentence, sentence)
+    fixing = [value for value in said.values if value.relation[:3] in ("use", "set", "at ", "to") and value.kind != "word"]
+    return said.firm and not said.topic and bool(fixing) and not any(value.subject for value in said.values)
+
+
 def _asserts(row: Fact | Memory) -> bool:
     """Whether a row is an assertion, and not a question, a request or a list of changed files."""
     if row.content.startswith(labels.ASKED):
@@ -136,10 +143,9 @@ def _marked(fact: Fact, said: Assertion, earlier: Sequence[Assertion], contents:
         unlike = next((other for verdict, other in judged if verdict == _Verdict.UNLIKE), None)
         older = _without(unlike.values, unlike.statement) if unlike else ""
         return replace(fact, content=_noted(fact.content, labels.UNLIKE, older)) if older else fact
-    ids = [other.name for other in replaced if other.name in contents]
     subject = next(filter(None, (_lacking(said, other, contents) for other in replaced)), "")
     content = _noted(fact.content, labels.REPLACES, subject) if subject else fact.content
-    return replace(fact, content=content, replaces=" ".join(ids) or replaced[0].name)
+    return replace(fact, content=content, replaces="\n".join(other.name for other in replaced))
 
 
 def _noted(content: str, note: str, words: str) -> str:
@@ -397,12 +403,20 @@ def _is_only_one(now: Value, then: Value) -> bool:
 
 
 def _answers_to(said: Assertion, other: Assertion) -> bool:
-    """Whether a value without a subject ("make it 45") takes the place of a value of the same kind."""
-    lone = [value for value in said.values if not value.subject - said.loose and not value.added]
+    """Whether a value without a subject ("make it 45"), or with one that the other names, takes its value's place."""
+    lone = [
+        value
+        for value in said.values
+        if not value.added and (not (left := value.subject - said.loose) or (left <= other.terms and _is_exact(value)))
+    ]
     about = said.topic - said.loose
     if not about <= other.terms or (said.given_up and not about) or not other.firm:
         return False
     return any(_answers(now, then, said) and not now.terms <= other.terms for now in lone for then in other.values)
+
+
+def _is_exact(value: Value) -> bool:
+    return value.kind not in ("name", "word")
 
 
 def _answers(now: Value, then: Value, said: Assertion) -> bool:
