@@ -1,8 +1,8 @@
 """Dialogues in which something changes, or must not, in seven languages.
 
 `earlier` are the statements of one session, in order, and `later` is that of the next. The outcome is `replaced`: no
-earlier statement is left; `noted`: the later one replaces them or says that they have another value; or `kept`: neither.
-`earlier_as` and `later_as` are the labels of what is not a plain statement of the user.
+earlier statement is left; `noted`: the later one replaces them or says that they have another value; or `kept`:
+neither. `earlier_as` and `later_as` are the labels of what is not a plain statement of the user.
 """
 
 import json

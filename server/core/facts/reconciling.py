@@ -223,9 +223,7 @@ def _replaced_rows(fact: NewFact, offered: Mapping[str, Memory], there: Mapping[
     return [row for named in named_by(fact.fact).splitlines() for row in _named_rows(fact, named, offered, there)]
 
 
-def _named_rows(
-    fact: NewFact, named: str, offered: Mapping[str, Memory], there: Mapping[str, AnyRow]
-) -> list[AnyRow]:
+def _named_rows(fact: NewFact, named: str, offered: Mapping[str, Memory], there: Mapping[str, AnyRow]) -> list[AnyRow]:
     if ids := memory_ids_in(named):
         return [there[i] for i in ids if i in offered and i in there and _may_replace(fact, there[i])]
     return [row for row in _meant(fingerprint(named), there) if _may_replace(fact, row)][:1]

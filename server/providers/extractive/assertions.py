@@ -33,7 +33,9 @@ _CLOSING = ("instead", "also", "gone", "changes", "puts", "uses", "is", "from", 
 _VERBS = frozenset(("replaces", "becomes", "inherits", "holds", "changes", "sets", "puts", "uses", "is"))
 # Kinds of segments that mark a change of what their clause says.
 _MARKS = frozenset(("replaces", "becomes", "gone", "swaps", "inherits", "changes", "instead", "now"))
-_CLAUSE = re.compile(r"[,;:!?()—–][\s]+|(?<!\d)(?<!\b[A-Z][a-z])[.…]\s+|[，。；：！？、（）]|\s[—–-]\s|\s?(?:->|→)\s?|[.)]+$")
+_CLAUSE = re.compile(
+    r"[,;:!?()—–][\s]+|(?<!\d)(?<!\b[A-Z][a-z])[.…]\s+|[，。；：！？、（）]|\s[—–-]\s|\s?(?:->|→)\s?|[.)]+$"
+)
 _DASH = re.compile(r"\s[—–-]\s")
 _ORDINAL = re.compile(r"\b(\d{1,2})(?:st|nd|rd|th)\b", re.IGNORECASE)
 _NUMBER = re.compile(r"[$€£¥]?\d[\d.,:]*\d|[$€£¥]?\d")
@@ -70,7 +72,8 @@ class Assertion:
     `statement` is its text without label and notes. `given_up` are the terms of each value that it gives up, `topic`
     those of all that it is about besides values. `firm`: it is asserted here and now, by the speaker. `open`: it is
     the speaker's "plan", undecided "choice", or "doubt" (a condition or a possibility), else empty. `corrects`: it
-    takes back what was said before. `loose` are its numbers that belong to none of its values.
+    takes back what was said before. `loose` are its numbers that belong to none of its values. `works` are its terms
+    if it says that something works now, without the words that say so.
     """
 
     name: str
@@ -86,6 +89,7 @@ class Assertion:
     firm: bool
     open: str
     corrects: bool
+    works: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +124,7 @@ class _Grammar:
         self.others = _pattern(_lists("others", language))
         self.past = _pattern(_lists("past", language))
         self.corrects = _pattern(_lists("corrects", language))
+        self.works = _pattern(_lists("works", language))
         self.copula = _lists("dash", language)
         self.many = frozenset(self.terms(" ".join(_lists("many", language))))
         self.one_of_many = _pattern(_lists("one_of_many", language))
@@ -223,12 +228,14 @@ def _read(content: str) -> Assertion:
     statement = _DAYS.sub(r"\1–", labels.own_statement(said)[:_MOST_CHARACTERS].strip())
     grammar = _grammar(_language_of(statement))
     read = _Reader(grammar, statement, is_planned=labels.is_planned(said))
+    told = frozenset(grammar.telling(statement))
+    works = frozenset(grammar.telling(grammar.works.sub(" ", statement)))
     return Assertion(
         name=content,
         statement=statement,
         speaker=speaker[1] if speaker and not content.startswith(labels.SAID) else "",
         fingerprint=fingerprint(statement),
-        terms=frozenset(grammar.telling(statement)) | frozenset(read.attributes),
+        terms=told | frozenset(read.attributes),
         values=tuple(read.values),
         given_up=tuple(dict.fromkeys(read.given_up)),
         topic=frozenset(read.topic),
@@ -237,6 +244,7 @@ def _read(content: str) -> Assertion:
         firm=read.firm,
         open=read.open,
         corrects=content.startswith(labels.CORRECTION) or bool(grammar.corrects.search(statement)),
+        works=works if works < told else frozenset(),
     )
 
 
@@ -454,7 +462,9 @@ class _Reader:
 
 
 _TIMES = any_of(words("assertions.times"))
-_CLOCK = re.compile(rf"\b\d{{1,2}}:\d\d\b|(?<![\d.,])\d{{1,2}} ?{any_of(words('assertions.clock'))}(?![^\W\d])", re.IGNORECASE)
+_CLOCK = re.compile(
+    rf"\b\d{{1,2}}:\d\d\b|(?<![\d.,])\d{{1,2}} ?{any_of(words('assertions.clock'))}(?![^\W\d])", re.IGNORECASE
+)
 _COUNTED = any_of(words("assertions.counted"))
 _LETTER = rf"[^\W\d{CJK}]"
 _AMOUNT = re.compile(

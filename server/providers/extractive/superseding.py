@@ -27,8 +27,8 @@ from esker.server.providers.extractive.assertions import Assertion, Value, place
 from esker.server.providers.extractive.sentences import clip
 
 _ASSERTED = ("decision", "preference", "fact")
-# Categories of assertions if a person made them: "our gateway timeout is 30 seconds" is filed among the issues.
-_ASSERTED_BY_PERSONS = ("issue", "state_change", "outcome")
+# Categories of assertions of a person or an agent: "our gateway timeout is 30 seconds" is filed among the issues.
+_REPORTED = ("issue", "state_change", "outcome")
 # Minimum `same_subject` of an earlier row with a correction. A higher value replaces less.
 _SUBJECT_OF_CORRECTION = 0.5
 # Minimum share of the terms of a plan or an open choice that the assertion which settles it has.
@@ -118,7 +118,9 @@ def changes_value(sentence: str, known: Sequence[str]) -> bool:
 def gives_lone_value(sentence: str) -> bool:
     """Whether a sentence fixes a value and leaves its subject to the words before it: "make it 45", "take 01:15"."""
     said = read_assertion(sentence, sentence)
-    fixing = [value for value in said.values if value.relation[:3] in ("use", "set", "at ", "to") and value.kind != "word"]
+    fixing = [
+        value for value in said.values if value.relation[:3] in ("use", "set", "at ", "to") and value.kind != "word"
+    ]
     return said.firm and not said.topic and bool(fixing) and not any(value.subject for value in said.values)
 
 
@@ -126,25 +128,29 @@ def _asserts(row: Fact | Memory) -> bool:
     """Whether a row is an assertion, and not a question, a request or a list of changed files."""
     if row.content.startswith(labels.ASKED):
         return False
-    return labels.is_planned(row.content) or row.category in _ASSERTED or (row.trust == "user" and row.category in _ASSERTED_BY_PERSONS)
+    reports = row.trust in ("user", "assistant") and row.category in _REPORTED
+    return labels.is_planned(row.content) or row.category in _ASSERTED or reports
 
 
 def _may_replace(fact: Fact, said: Assertion, trust: str) -> bool:
-    """Whether a fact may replace a row of some trust: a person's assertion, or the same speaker's."""
-    if fact.tentative or not (fact.trust == "user" or said.speaker):
+    """Whether a fact may replace a row of some trust: it is a person's or agent's assertion, or the same speaker's."""
+    if fact.tentative or not (fact.trust in ("user", "assistant") or said.speaker):
         return False
     return at_least_as_trusted(fact.trust, trust)  # type: ignore[arg-type]
 
 
 def _marked(fact: Fact, said: Assertion, earlier: Sequence[Assertion], contents: Mapping[str, str]) -> Fact:
-    judged = _judged(said, earlier)
+    by_agent = fact.trust == "assistant" and not said.speaker
+    if by_agent and fact.category != "outcome":
+        return fact
+    judged = _judged(said, earlier, by_agent=by_agent)
     replaced = [other for verdict, other in judged if verdict == _Verdict.REPLACES][:_MOST_REPLACED]
     if not replaced:
         unlike = next((other for verdict, other in judged if verdict == _Verdict.UNLIKE), None)
         older = _without(unlike.values, unlike.statement) if unlike else ""
         return replace(fact, content=_noted(fact.content, labels.UNLIKE, older)) if older else fact
     subject = next(filter(None, (_lacking(said, other, contents) for other in replaced)), "")
-    content = _noted(fact.content, labels.REPLACES, subject) if subject else fact.content
+    content = _noted(fact.content, labels.REPLACES, subject) if subject and not by_agent else fact.content
     return replace(fact, content=content, replaces="\n".join(other.name for other in replaced))
 
 
@@ -154,7 +160,7 @@ def _noted(content: str, note: str, words: str) -> str:
 
 def _lacking(said: Assertion, other: Assertion, contents: Mapping[str, str]) -> str:
     """Return the words by which an earlier assertion names a subject that a new one does not name; else nothing."""
-    changed = [value for value in other.values if _has_changed(value, said)] or other.values
+    changed = [value for value in other.values if _has_changed(value, said)] or other.values  # the rest may hold
     values = frozenset[str]().union(*(value.terms for value in changed))
     lone = bool(said.values) and not said.topic
     lone = lone or any(value.subject and all(term[0] == "@" for term in value.subject) for value in other.values)
@@ -166,9 +172,9 @@ def _lacking(said: Assertion, other: Assertion, contents: Mapping[str, str]) -> 
 
 
 def _has_changed(value: Value, said: Assertion) -> bool:
-    """Whether a new assertion has another value in place of an earlier one; what else the earlier row says may hold."""
+    """Whether a new assertion gives up an earlier value, or has an amount of the same kind in its place."""
     given_up = any(old & value.terms for old in said.given_up)
-    return given_up or any(value.kind == now.kind or {value.kind, now.kind} <= {"name", "word"} for now in said.values)
+    return given_up or (_is_exact(value) and any(value.kind == now.kind for now in said.values))
 
 
 def _without(values: Sequence[Value], statement: str) -> str:
@@ -179,26 +185,35 @@ def _without(values: Sequence[Value], statement: str) -> str:
     return statement
 
 
-def _judged(said: Assertion, earlier: Sequence[Assertion]) -> list[tuple[_Verdict, Assertion]]:
-    """Return the earlier assertions that a new one replaces or differs from, the latest first."""
+def _judged(
+    said: Assertion, earlier: Sequence[Assertion], *, by_agent: bool = False
+) -> list[tuple[_Verdict, Assertion]]:
+    """Return the earlier assertions that a new one replaces or differs from, the latest first.
+
+    Of an agent's words only those that report work are compared: what it finds has many values, and few that changed.
+    """
     if not said.firm:
         return []
-    found = [(_verdict(said, other), other) for other in reversed(earlier)]
+    found = [(_verdict(said, other, by_agent=by_agent), other) for other in reversed(earlier)]
     found = [one for one in found if one[0]]
-    if not any(verdict == _Verdict.REPLACES for verdict, _ in found):
-        nearest = next((other for other in reversed(earlier[-_NEAREST:]) if _answers_to(said, other) or _chooses(said, other)), None)
+    if not by_agent and not any(verdict == _Verdict.REPLACES for verdict, _ in found):
+        nearest = next(
+            (other for other in reversed(earlier[-_NEAREST:]) if _answers_to(said, other) or _chooses(said, other)),
+            None,
+        )
         return [(_Verdict.REPLACES, nearest)] if nearest else found
     return found
 
 
-def _verdict(said: Assertion, other: Assertion) -> _Verdict:
+def _verdict(said: Assertion, other: Assertion, *, by_agent: bool) -> _Verdict:
     if said.speaker != other.speaker or _elsewhere(said, other):
         return _Verdict.NOTHING
-    if other.open:
-        return _Verdict.REPLACES if _settles(said, other) else _Verdict.NOTHING
+    if other.open or by_agent:
+        settled = _settles(said, other) if other.open else _passes(said, other)
+        return _Verdict.REPLACES if settled else _Verdict.NOTHING
     if not other.firm or same_fact(said.fingerprint, other.fingerprint):
         return _Verdict.NOTHING
-    if _corrects(said, other) or _opposes(said, other) or _refutes(said, other):
+    if any(replaces(said, other) for replaces in (_corrects, _opposes, _refutes, _passes)):
         return _Verdict.REPLACES
     verdicts = {then: _about(said, then, other) for then in other.values}
     verdict = max(verdicts.values(), default=_Verdict.NOTHING)
@@ -275,10 +290,19 @@ def _is_value(old: frozenset[str], value: Value, *, handed_over: bool) -> bool:
 
 
 def _refutes(said: Assertion, other: Assertion) -> bool:
-    """Whether an assertion names another cause than an earlier one: "it was not the belt after all, it was the sensor"."""
+    """Whether an assertion names another cause than an earlier one: "it was not the belt, it was the sensor"."""
     if said.topic or not cues.CAUSE.search(other.statement):
         return False
     return any(old <= other.terms - denied(other.fingerprint) for old in said.given_up if old)
+
+
+def _passes(said: Assertion, other: Assertion) -> bool:
+    """Whether an assertion says that now works what an earlier one reports as failing: "all importer tests pass"."""
+    if not said.works or not cues.ISSUE.search(other.statement) or cues.ISSUE.search(said.statement):
+        return False
+    failed = {term for term in other.terms if not term.isdigit()}
+    works = {term for term in said.works if not term.isdigit()}
+    return bool(works) and works <= failed and 2 * len(works) >= len(failed)
 
 
 def _opposes(said: Assertion, other: Assertion) -> bool:
