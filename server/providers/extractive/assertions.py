@@ -69,7 +69,7 @@ class Value:
 class Assertion:
     """An assertion. `name` identifies it when it is replaced: the id of a row, or the content of a fact.
 
-    `statement` is its text without label and notes. `given_up` are the terms of each value that it gives up, `topic`
+    `statement` is its text without label and notes. `terms` are its terms and those of what it replaced. `given_up` are the terms of each value that it gives up, `topic`
     those of all that it is about besides values. `firm`: it is asserted here and now, by the speaker. `open`: it is
     the speaker's "plan", undecided "choice", or "doubt" (a condition or a possibility), else empty. `corrects`: it
     takes back what was said before. `loose` are its numbers that belong to none of its values. `works` are its terms
@@ -230,12 +230,13 @@ def _read(content: str) -> Assertion:
     read = _Reader(grammar, statement, is_planned=labels.is_planned(said))
     told = frozenset(grammar.telling(statement))
     works = frozenset(grammar.telling(grammar.works.sub(" ", statement)))
+    inherited = grammar.telling(content.partition(labels.REPLACES)[2])
     return Assertion(
         name=content,
         statement=statement,
         speaker=speaker[1] if speaker and not content.startswith(labels.SAID) else "",
         fingerprint=fingerprint(statement),
-        terms=told | frozenset(read.attributes),
+        terms=told.union(read.attributes, inherited),
         values=tuple(read.values),
         given_up=tuple(dict.fromkeys(read.given_up)),
         topic=frozenset(read.topic),

@@ -71,10 +71,17 @@ def with_replaced(facts: Sequence[Fact], previous: Sequence[Memory]) -> list[Fac
         if said is None:
             marked.append(fact)
             continue
-        mine = [other for trust, other in earlier.like(said) if _may_replace(fact, said, trust)]
-        marked.append(_marked(fact, said, mine, contents))
-        earlier.add(fact.trust, said)
+        mine = [(trust, other) for trust, other in earlier.like(said) if _may_replace(fact, said, trust)]
+        new = _marked(fact, said, mine, contents)
+        cited = {seq for other in marked if new.content != fact.content for seq in _cited(other, new.replaces)}
+        marked.append(replace(new, source_seqs=tuple(sorted({*fact.source_seqs, *cited}))))
+        earlier.add(fact.trust, read_assertion(new.content, new.content))
     return marked
+
+
+def _cited(other: Fact, replaced: str | None) -> Sequence[int]:
+    """Return the sources of a fact if another one replaces it, and quotes it."""
+    return other.source_seqs if other.content in (replaced or "").splitlines() else ()
 
 
 class _Earlier:
@@ -110,9 +117,8 @@ def _all_terms(said: Assertion) -> frozenset[str]:
 def changes_value(sentence: str, known: Sequence[str]) -> bool:
     """Whether a sentence gives a subject of earlier rows or facts (their contents) another value."""
     said = read_assertion(sentence, sentence)
-    return any(
-        verdict == _Verdict.REPLACES for verdict, _ in _judged(said, [read_assertion(text, text) for text in known])
-    )
+    earlier = [("user", read_assertion(text, text)) for text in known]
+    return any(verdict == _Verdict.REPLACES for verdict, _ in _judged(said, earlier))
 
 
 def gives_lone_value(sentence: str) -> bool:
@@ -139,7 +145,7 @@ def _may_replace(fact: Fact, said: Assertion, trust: str) -> bool:
     return at_least_as_trusted(fact.trust, trust)  # type: ignore[arg-type]
 
 
-def _marked(fact: Fact, said: Assertion, earlier: Sequence[Assertion], contents: Mapping[str, str]) -> Fact:
+def _marked(fact: Fact, said: Assertion, earlier: Sequence[tuple[str, Assertion]], contents: Mapping[str, str]) -> Fact:
     by_agent = fact.trust == "assistant" and not said.speaker
     if by_agent and fact.category != "outcome":
         return fact
@@ -186,23 +192,48 @@ def _without(values: Sequence[Value], statement: str) -> str:
 
 
 def _judged(
-    said: Assertion, earlier: Sequence[Assertion], *, by_agent: bool = False
+    said: Assertion, earlier: Sequence[tuple[str, Assertion]], *, by_agent: bool = False
 ) -> list[tuple[_Verdict, Assertion]]:
-    """Return the earlier assertions that a new one replaces or differs from, the latest first.
+    """Return the earlier assertions (by trust) that a new one replaces or differs from, the latest first.
 
     Of an agent's words only those that report work are compared: what it finds has many values, and few that changed.
     """
     if not said.firm:
         return []
-    found = [(_verdict(said, other, by_agent=by_agent), other) for other in reversed(earlier)]
+    latest_first = [other for _, other in reversed(earlier)]
+    moved = [] if by_agent else _moved(said, latest_first)
+    found = [
+        (_Verdict.REPLACES if other in moved else _verdict(said, other, by_agent=by_agent), other)
+        for other in latest_first
+    ]
     found = [one for one in found if one[0]]
     if not by_agent and not any(verdict == _Verdict.REPLACES for verdict, _ in found):
-        nearest = next(
-            (other for other in reversed(earlier[-_NEAREST:]) if _answers_to(said, other) or _chooses(said, other)),
-            None,
-        )
+        # An agent's findings are not what "make it 45" is about.
+        said_by_user = [other for trust, other in reversed(earlier) if trust == "user"][:_NEAREST]
+        nearest = next((one for one in said_by_user if _answers_to(said, one) or _chooses(said, one)), None)
         return [(_Verdict.REPLACES, nearest)] if nearest else found
     return found
+
+
+def _moved(said: Assertion, latest_first: Sequence[Assertion]) -> list[Assertion]:
+    """Return the earlier assertions whose appointment a new one moves; none if there are several appointments."""
+    moved = [other for other in latest_first if any(_reschedules(said, then) for then in other.values)]
+    return moved if all(_related(moved[0].topic, other.topic) for other in moved[1:]) else []
+
+
+def _reschedules(said: Assertion, then: Value) -> bool:
+    """Whether an assertion moves an appointment and names its former day or hour: "Tuesday is out, make it Thursday".
+
+    The appointment is not what takes place then instead: "the retro moved, Tuesday is the demo".
+    """
+    return then.kind in ("date", "clock") and any(
+        now.kind == then.kind
+        and (now.marked or said.given_up)
+        and not now.subject
+        and (said.terms - now.terms) & then.terms
+        and not then.subject & said.terms
+        for now in said.values
+    )
 
 
 def _verdict(said: Assertion, other: Assertion, *, by_agent: bool) -> _Verdict:
@@ -256,8 +287,6 @@ def _elsewhere(said: Assertion, other: Assertion) -> bool:
 def _gives_up(said: Assertion, value: Value, other: Assertion) -> bool:
     """Whether a new assertion gives up a value of an earlier one, and both are about the same."""
     topic = said.topic - frozenset[str]().union(*said.given_up)
-    if value.kind in ("date", "clock") and any(now.kind == value.kind and not now.subject for now in said.values):
-        topic = frozenset[str]()  # "16:30 won't work, make it 17:10": no two things have the same appointment
     if any(_are_two_things(now, value) for now in said.values):
         return False
     handed_over = any(now.relation in ("start", "by") for now in said.values)
