@@ -104,6 +104,43 @@ def test_a_subject_survives_two_changes() -> None:
     assert "checkout service" in second.content
 
 
+def test_a_note_keeps_what_still_holds_of_the_replaced_row() -> None:
+    old = row("Thursday, 15 October, 16:30, at Dr. Wieland's.")
+    fact = said("16:30 won't work, it's 17:10 the same day.", [old])
+    assert fact.replaces == old.id
+    assert fact.content.endswith(f"{labels.REPLACES}Thursday, 15 October, …, at Dr. Wieland's)")
+
+
+def test_a_row_cites_the_sources_of_the_words_that_it_quotes() -> None:
+    values = {"priority": "low", "category": "fact", "trust": "user", "said_at": NOON}
+    told = Fact("User said: The checkout service caches carts in Redis.", source_seqs=(3,), **values)  # type: ignore[arg-type]
+    moved = Fact("User said: We moved the cart cache from Redis to Valkey.", source_seqs=(9,), **values)  # type: ignore[arg-type]
+    assert [fact.source_seqs for fact in with_replaced([told, moved], ())] == [(3,), (3, 9)]
+
+
+def test_a_fact_replaces_several_earlier_ones_of_its_slice() -> None:
+    values = {"priority": "low", "category": "fact", "trust": "user", "source_seqs": (1,), "said_at": NOON}
+    told = ["Ana owns billing.", "Ben owns search.", "Ana and Ben swapped: Ben owns billing now and Ana owns search."]
+    *_, swapped = with_replaced([Fact(f"{labels.SAID}: {text}", **values) for text in told], ())  # type: ignore[arg-type]
+    assert sorted((swapped.replaces or "").splitlines()) == [
+        "User said: Ana owns billing.",
+        "User said: Ben owns search.",
+    ]
+
+
+def test_what_an_agent_finds_is_neither_answered_nor_overtaken_by_its_other_findings() -> None:
+    found = row("With a threshold of 0.85, 9 of 50 pairs are wrong.", label=labels.FOUND)
+    assert said("Make it 0.95.", [found]).replaces is None
+    assert said("The threshold of the news is 0.95 now.", [found], label=labels.FOUND).replaces is None
+
+
+def test_an_appointment_is_found_by_its_former_day_unless_the_day_is_named_for_another() -> None:
+    retro, *others = row("The retro is on Tuesday."), *(row(f"The disk {n} is full.", n) for n in range(2, 9))
+    assert said("Tuesday is out, so we moved it to Thursday.", [retro, *others]).replaces == retro.id
+    demo = row("The customer demo is on Tuesday.")
+    assert said("We moved it to Thursday, Tuesday is the customer demo.", [demo, *others]).replaces is None
+
+
 def test_nothing_is_replaced_by_a_lower_trust_or_a_reservation() -> None:
     old = row("Our database is MySQL.")
     new = "Our database is Postgres now."

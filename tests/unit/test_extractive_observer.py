@@ -402,6 +402,19 @@ def test_a_choice_by_its_place_is_kept_with_the_item_that_it_names() -> None:
     assert "A list in Valkey" in the_fact("second one", among=facts(shown)).content
 
 
+def test_an_order_that_only_gives_a_value_is_kept_with_the_words_that_it_belongs_to() -> None:
+    told = "The backup of db-3 at 03:30 collides with the nightly import. Take 01:15."
+    [fact] = facts(conversation(("user", told)))
+    assert fact.content.endswith(told)
+
+
+def test_a_rejected_proposal_is_kept_with_the_proposal() -> None:
+    offered = "I can fill the missing zones with 'unknown'."
+    reply = "Not with 'unknown', there is a zone of that name. Use 'no_data'."
+    [fact] = facts(conversation(("user", "Make zone required."), ("assistant", offered), ("user", reply)))
+    assert fact.content == f"User correction: {reply} (in answer to: “{offered}”)"
+
+
 def test_a_value_for_the_agents_last_answer_is_kept_with_the_question_that_names_its_subject() -> None:
     shown = conversation(
         ("user", "what page size does the exporter use?"),

@@ -230,6 +230,12 @@ def test_all_rows_that_are_named_by_id_are_replaced() -> None:
     assert plan(heard(switch(f"{rows[0].id}, {rows[1].id}")), offered=rows).replaced.keys() == {row.id for row in rows}
 
 
+def test_a_fact_that_names_two_rows_in_words_replaces_both() -> None:
+    rows = [observation("We use Redis for sessions.", 1), observation("We use Kafka for events.", 2)]
+    fact = switch("\n".join(row.content for row in rows))
+    assert set(plan(heard(fact), rows=rows).replaced) == {row.id for row in rows}
+
+
 def test_a_tentative_fact_replaces_nothing() -> None:
     row = observation("We use Redis for sessions.", tentative=True)
     fact = switch(tentative=True)

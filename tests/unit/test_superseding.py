@@ -304,7 +304,7 @@ def fact(text: str, **changes: object) -> Fact:
 def test_a_fact_names_the_ids_of_the_rows_that_it_replaces_the_latest_first() -> None:
     rows = [observation("User decision: We use Redis.", 1), observation("User decision: We use Redis here.", 2)]
     [marked] = with_replaced([fact("User decision: We use Postgres instead of Redis.")], rows)
-    assert marked.replaces == f"{rows[1].id} {rows[0].id}"
+    assert marked.replaces == f"{rows[1].id}\n{rows[0].id}"
 
 
 def test_the_quoted_words_of_the_assistant_replace_nothing() -> None:

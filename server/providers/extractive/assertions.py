@@ -69,11 +69,11 @@ class Value:
 class Assertion:
     """An assertion. `name` identifies it when it is replaced: the id of a row, or the content of a fact.
 
-    `statement` is its text without label and notes. `terms` are its terms and those of what it replaced. `given_up` are the terms of each value that it gives up, `topic`
-    those of all that it is about besides values. `firm`: it is asserted here and now, by the speaker. `open`: it is
-    the speaker's "plan", undecided "choice", or "doubt" (a condition or a possibility), else empty. `corrects`: it
-    takes back what was said before. `loose` are its numbers that belong to none of its values. `works` are its terms
-    if it says that something works now, without the words that say so.
+    `statement` is its text without label and notes. `terms` are its terms and those of what it replaced. `given_up` are
+    the terms of each value that it gives up, `topic` those of all that it is about besides values. `firm`: it is
+    asserted here and now, by the speaker. `open`: it is the speaker's "plan", undecided "choice", or "doubt" (a
+    condition or a possibility), else empty. `corrects`: it takes back what was said before. `loose` are its numbers
+    that belong to none of its values. `works`: if it says that something works now, its other terms.
     """
 
     name: str
@@ -201,7 +201,7 @@ _CYRILLIC = re.compile(r"[А-Яа-яЁё]")
 
 
 def _language_of(text: str) -> str:
-    """Return the language whose small words a text has most of; Chinese, Japanese and Russian are known by their script."""
+    """Return the language whose small words a text has most of, or that of its script."""
     if _IN_CJK.search(text):
         return "ja" if _KANA.search(text) else "zh"
     if _CYRILLIC.search(text):

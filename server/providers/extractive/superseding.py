@@ -457,15 +457,16 @@ def _is_only_one(now: Value, then: Value) -> bool:
 
 def _answers_to(said: Assertion, other: Assertion) -> bool:
     """Whether a value without a subject ("make it 45"), or with one that the other names, takes its value's place."""
-    lone = [
-        value
-        for value in said.values
-        if not value.added and (not (left := value.subject - said.loose) or (left <= other.terms and _is_exact(value)))
-    ]
     about = said.topic - said.loose
     if not about <= other.terms or (said.given_up and not about) or not other.firm:
         return False
+    alone = len(other.values) == 1
+    lone = [now for now in said.values if not now.added and _is_about(now.subject - said.loose, other, alone=alone)]
     return any(_answers(now, then, said) and not now.terms <= other.terms for now in lone for then in other.values)
+
+
+def _is_about(subject: frozenset[str], other: Assertion, *, alone: bool) -> bool:
+    return not subject or (alone and subject <= other.terms and _is_exact(other.values[0]))
 
 
 def _is_exact(value: Value) -> bool:
@@ -473,7 +474,7 @@ def _is_exact(value: Value) -> bool:
 
 
 def _answers(now: Value, then: Value, said: Assertion) -> bool:
-    if now.kind == "number" and _DIGITS.sub("9", now.text) != _DIGITS.sub("9", then.text):
+    if now.kind == then.kind == "number" and _DIGITS.sub("9", now.text) != _DIGITS.sub("9", then.text):
         return False  # "1e-4" is no score of 0.797
     if now.kind in ("name", "word") and (not said.corrects or now.relation != then.relation or now.relation == "is"):
         return False
