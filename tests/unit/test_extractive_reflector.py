@@ -183,6 +183,7 @@ OTHER_THINGS = {
     "another unit": ("The proxy timeout is 30 s.", "The proxy timeout of health checks is 300 ms."),
     "a row that says more": ("The rate is 3e-4, batch size 64, seed 1207.", "The rate is 2e-4 from now on."),
     "another number of the same noun": ("VLAN 20 is for desks.", "VLAN 30 is for desks and printers."),
+    "another part of a thing": ("The colours of the theme are hex.", "The names of the colours changed to English."),
     "a person and a path of theirs": (
         "Anna Brodt reviews what is under src/parser.",
         "Anne Brandt reviews what is under db/migrations.",
@@ -334,7 +335,7 @@ def test_a_choice_that_is_left_open_goes_when_the_user_makes_it() -> None:
 
 
 def test_a_decision_about_somebody_settles_no_choice_about_them() -> None:
-    choice = ("User: whether Fenwick Street moves out is undecided.", "medium", "next_step", "user")
+    choice = ("User: whether Fenwick Street moves is undecided.", "medium", "next_step", "user")
     about = ruling("User decision: the footage at Fenwick Street is kept.")
     assert left(choice, about) == [choice[0], about[0]]
 
@@ -409,14 +410,24 @@ def test_a_question_or_an_offer_goes_once_the_user_went_on(row: tuple[str, str, 
     assert left(row, RULE) == [RULE[0]]
     assert left(RULE, row) == [RULE[0], row[0]]
     assert left((row[0], "high", *row[2:]), RULE) == [row[0], RULE[0]]
-    [unanswered, later] = log(row, RULE)
-    rows = [replace(unanswered, trust="user"), replace(later, session_id="another"), *log(ASKED)]
-    assert row[0] in [draft.content for draft in condensed(rows).drafts]
+    [asked, went_on] = log(row, RULE)
+    condensed_before = replace(went_on, kind="reflection")
+    assert row[0] in [draft.content for draft in condensed([asked, condensed_before, *log(NOISE[0])]).drafts]
+
+
+def test_a_question_of_the_assistant_goes_once_a_later_session_took_place_and_one_of_the_user_stays() -> None:
+    for text, trust, kept in (
+        ("Assistant asked whether the order should be reversed.", "assistant", []),
+        ("User asked: would the other order be better?", "user", ["User asked: would the other order be better?"]),
+    ):
+        asked, found = log((text, "medium", "fact", trust), ("The build takes 40 s.", "medium", "fact", "tool"))
+        rows = [asked, replace(found, session_id="another"), *log(ASKED)]
+        assert [draft.content for draft in condensed(rows).drafts] == [*kept, found.content]
 
 
 def test_a_ruling_that_quotes_a_question_is_none() -> None:
     agreed = ("User agreed (“yes”) to: The import is unused. Shall I remove it?", "medium", "decision", "user")
-    done = ("Outcome: The paths are mended — asked: where were we?", "medium", "outcome", "assistant")
+    done = ("Assistant found: The paths were wrong. — asked: where were we?", "medium", "fact", "assistant")
     assert left(agreed, done, RULE) == [agreed[0], done[0], RULE[0]]
 
 
@@ -436,6 +447,10 @@ def test_a_restatement_that_the_user_calls_one_goes_into_the_earlier_row() -> No
     assert left(first, more) == [first[0], more[0]]
     denied = ("User: as always, no aisle for me, Nuria gets the window.", "medium", "fact", "user")
     assert left(first, denied) == [denied[0]]
+    besides = ("User: as always, Nuria gets the window and a book, and lunch comes from the bakery.", *again[1:])
+    assert left(first, besides) == [first[0], besides[0]]
+    both_assistants = [(*row[:3], "assistant") for row in (first, again)]
+    assert left(*both_assistants) == [first[0], again[0]]
     by_assistant = (*again[:3], "assistant")
     assert left(first, by_assistant) == [first[0], again[0]]
 

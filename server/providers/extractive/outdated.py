@@ -314,19 +314,16 @@ def _finds_the_cause(newer: ReadRow, older: ReadRow) -> bool:
 def _echoes(rows: Sequence[ReadRow], found: Mapping[str, str]) -> dict[str, str]:
     """Return the rows of lower trust that repeat a value which was given up, even if they were written later."""
     by_id = {row.row.id: row for row in rows}
-    given_up = [(by_id[new], _values_given_up(by_id[new], by_id[old])) for old, new in found.items()]
+    given_up = [
+        (by_id[new], {then.text for _, then in rivals(by_id[new].values, by_id[old].values)})
+        for old, new in found.items()
+    ]
     return {
         row.row.id: newer.row.id
         for newer, values in given_up
         for row in rows
         if row.row.id not in found and values and _is_echo(row, newer, values)
     }
-
-
-def _values_given_up(newer: ReadRow, older: ReadRow) -> frozenset[str]:
-    """Return the values of an older row that a newer one replaces, or takes back together with the row."""
-    found = frozenset(then.text for _, then in rivals(newer.values, older.values))
-    return found or (older.values.texts if _WITHDRAWN.search(newer.text) else frozenset())
 
 
 def _evidence(rows: Sequence[ReadRow], found: Mapping[str, str]) -> dict[str, str]:
@@ -349,7 +346,7 @@ def _is_evidence(row: ReadRow, suspicion: ReadRow, cause: ReadRow) -> bool:
     return between and row.row.session_id == cause.row.session_id and bool(named & row.values.texts)
 
 
-def _is_echo(row: ReadRow, newer: ReadRow, given_up: frozenset[str]) -> bool:
+def _is_echo(row: ReadRow, newer: ReadRow, given_up: set[str]) -> bool:
     if row.row.priority == "high" or at_least_as_trusted(row.row.trust, newer.row.trust):
         return False
     return given_up <= row.values.texts and _is_about_the_same(newer, row)

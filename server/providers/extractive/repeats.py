@@ -30,7 +30,8 @@ def repeated(rows: Sequence[Memory], vectors: Mapping[str, Sequence[float]]) -> 
     by_term: dict[str, list[int]] = defaultdict(list)
     first: list[int | None] = []
     for place, (row, mark) in enumerate(zip(rows, marks, strict=True)):
-        is_said_again = bool(_RESTATED.search(row.content))
+        # In a reflection the order of rows can differ from the order in which they were said.
+        is_said_again = row.kind == "observation" and bool(_RESTATED.search(row.content))
         found = next(
             (
                 other
