@@ -484,6 +484,12 @@ def test_statements_of_a_person_and_condensed_ones_are_not_joined(changes: dict[
     assert [draft.content for draft in condensed([*rows, *log(ASKED)]).drafts] == [row.content for row in rows]
 
 
+def test_statements_with_the_words_that_they_answer_are_not_joined() -> None:
+    asked = " (in answer to: “How large is it?”)"
+    rows = report(*(f"Assistant found: Sizes: {name} has 75 MB.{asked}" for name in ("tiny", "large")))
+    assert [draft.content for draft in condensed([*rows, *log(ASKED)]).drafts] == [row.content for row in rows]
+
+
 def test_statements_of_two_messages_are_not_joined_and_keep_their_dates() -> None:
     rows = log(*((f"Sizes: the {name} has 75 MB.", "medium", "fact", "assistant") for name in ("base", "draft")))
     assert [draft.content for draft in condensed([*rows, *log(ASKED)]).drafts] == [row.content for row in rows]
