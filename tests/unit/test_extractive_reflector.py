@@ -484,6 +484,12 @@ def test_statements_of_a_person_and_condensed_ones_are_not_joined(changes: dict[
     assert [draft.content for draft in condensed([*rows, *log(ASKED)]).drafts] == [row.content for row in rows]
 
 
+def test_a_long_statement_before_a_colon_is_no_heading() -> None:
+    said = "Assistant found: The session is a signed token that lives for 15 minutes and is never renewed by a request"
+    rows = report(f"{said}: this throws people out.", f"{said}: a slow booking is lost.")
+    assert [draft.content for draft in condensed([*rows, *log(ASKED)]).drafts] == [row.content for row in rows]
+
+
 def test_statements_with_the_words_that_they_answer_are_not_joined() -> None:
     asked = " (in answer to: “How large is it?”)"
     rows = report(*(f"Assistant found: Sizes: {name} has 75 MB.{asked}" for name in ("tiny", "large")))

@@ -311,9 +311,14 @@ def _finds_the_cause(newer: ReadRow, older: ReadRow) -> bool:
     return newer.finds_cause and same_session and older.row.category == "fact" and older.suspects
 
 
+def _settled(found: Mapping[str, str]) -> set[str]:
+    """Return the ids of the rows that are outdated or outdate others; of two rows, one at most outdates the other."""
+    return {*found, *found.values()}
+
+
 def _echoes(rows: Sequence[ReadRow], found: Mapping[str, str]) -> dict[str, str]:
     """Return the rows of lower trust that repeat a value which was given up, even if they were written later."""
-    by_id = {row.row.id: row for row in rows}
+    by_id, settled = {row.row.id: row for row in rows}, _settled(found)
     given_up = [
         (by_id[new], {then.text for _, then in rivals(by_id[new].values, by_id[old].values)})
         for old, new in found.items()
@@ -322,19 +327,19 @@ def _echoes(rows: Sequence[ReadRow], found: Mapping[str, str]) -> dict[str, str]
         row.row.id: newer.row.id
         for newer, values in given_up
         for row in rows
-        if row.row.id not in found and values and _is_echo(row, newer, values)
+        if row.row.id not in settled and values and _is_echo(row, newer, values)
     }
 
 
 def _evidence(rows: Sequence[ReadRow], found: Mapping[str, str]) -> dict[str, str]:
     """Return what tools reported on a suspicion before another cause was found."""
-    by_id = {row.row.id: row for row in rows}
+    by_id, settled = {row.row.id: row for row in rows}, _settled(found)
     dropped = [(by_id[old], by_id[new]) for old, new in found.items() if by_id[new].finds_cause and by_id[old].suspects]
     return {
         row.row.id: cause.row.id
         for suspicion, cause in dropped
         for row in rows
-        if _is_evidence(row, suspicion, cause) and row.row.id not in found
+        if row.row.id not in settled and _is_evidence(row, suspicion, cause)
     }
 
 

@@ -1,8 +1,9 @@
 """The extractive reflector: leaves out rows that no longer help, and changes the words of no statement.
 
-A row stays as it is, unless a later row says the same or gives its subject another value, unless it is of the moment
-(progress, a passing state, chatter, a fulfilled request), or unless the space is short. Changes of the same files
-become one row that lists their purposes. A row that is a reflection already is not extended.
+A row stays as it is, unless a later row says the same or outdates it, unless it is of the moment (progress, a passing
+state, chatter, a fulfilled request) or was passed over (a question, an offer), or unless the space is short. Changes of
+the same files, and statements of one report with one heading, become one row that names their subject once. A row that
+is a reflection already is not extended.
 """
 
 import asyncio
