@@ -148,6 +148,11 @@ def test_a_name_with_the_word_error_makes_a_finding_no_issue() -> None:
     assert fact.category == "fact"
 
 
+def test_the_steps_of_an_updated_plan_are_not_done() -> None:
+    plan = "Here's the updated plan:\n\n- Move `sessions` to Redis 7\n- Drop the table `sessions_old`"
+    assert facts(("user", "Please rethink the plan."), ("assistant", plan)) == []
+
+
 def test_the_items_of_a_list_of_mostly_done_work_are_one_outcome() -> None:
     listed = "- Added `showStatus()`\n- Split `render()` out of `show()`\n- Removed `hide()`"
     [fact] = facts(("user", "Please go ahead."), ("assistant", f"Here it is:\n\n{listed}"))

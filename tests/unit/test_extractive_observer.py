@@ -473,3 +473,21 @@ def test_a_message_with_an_image_is_about_the_image_and_not_about_what_was_said_
     }
     shown = conversation(("assistant", "The cookie secret moves into Vault next week."), ("user", [image, words]))
     assert "Vault" not in the_fact("Pay button", among=facts(shown)).content
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "How does the generator of invoices work exactly.",
+        "What does the flag --strict do.",
+        "First implement the reducer in metrics.py and the view in dashboard.py.",
+        "Create a comparison of the dashboard in `old.ts` with the one in `new.ts`.",
+    ],
+)
+def test_a_question_with_a_full_stop_and_an_order_without_a_value_leave_no_row(said: str) -> None:
+    assert facts(conversation(("user", said))) == []
+
+
+def test_an_order_that_gives_a_value_is_a_decision() -> None:
+    [order] = facts(conversation(("user", "Set `pool_size` to 45 connections in billing.toml.")))
+    assert (order.category, order.priority) == ("decision", "medium")

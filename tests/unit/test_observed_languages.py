@@ -57,6 +57,14 @@ def test_orders_of_the_moment_questions_and_suppositions_leave_no_fact(language:
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
+def test_temporary_work_leaves_no_outcome(language: str) -> None:
+    lasting = conversation(("user", "Log the durations."), ("assistant", "Added a timer to `run()` in `worker.py`."))
+    assert [fact.category for fact in observe(lasting).facts] == ["outcome"]
+    wish, report = SENTENCES[language]["temporary"], "Added a timer to `run()` in `worker.py`."
+    assert observe(conversation(("user", wish), ("assistant", report))).facts == ()
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("kind", ["third_party", "log"])
 def test_the_words_of_others_never_become_a_ruling_of_the_user(language: str, kind: str) -> None:
     assert all(fact.priority == "low" and fact.category == "fact" for fact in _facts(language, kind))

@@ -89,14 +89,15 @@ def reported_facts(work: Sequence[Message], request: str | None, asked_by: int |
     """Return the facts that an agent reports in a turn; `asked_by` is the number of the message with the request.
 
     The closing message is read whole. Of the messages before it only what weighs most is kept, first of all the direct
-    answer to the request.
+    answer to the request. Temporary work is not kept.
     """
     closing = closing_message(work)
+    kinds = ("found", "open") if cues.TEMPORARY.search(request or "") else ("found", "done", "open")
     answering = next((message for message in work if message.role == "assistant" and spoken(message.content)), None)
     facts: list[Fact] = []
     for message in work:
         if message.role == "assistant" and spoken(message.content):
-            reports = _grouped([report for report in _reports(message) if report.kind != "proposed"])
+            reports = _grouped([report for report in _reports(message) if report.kind in kinds])
             if message is closing:
                 best = _best(reports, *_limits(message))
             else:

@@ -72,6 +72,8 @@ WOULD = _observer("would")
 CONDITION = _observer("condition")
 # An order of the moment: it is carried out and done with.
 MOMENTARY = _observer("momentary")
+# Work that will not stay.
+TEMPORARY = _observer("temporary")
 # An order to leave something alone until the work goes on.
 LEAVES_ALONE = _observer("leaves_alone")
 # Where an order is carried out: "In app.py, …".

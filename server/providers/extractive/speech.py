@@ -17,7 +17,7 @@ from esker.server.providers.extractive.sentences import clip, is_prose, is_word,
 from esker.server.providers.extractive.speakers import without_speaker
 from esker.server.providers.extractive.statements import Statement, statements
 from esker.server.providers.extractive.superseding import changes_value, gives_lone_value
-from esker.server.providers.extractive.telling import content, leans, names, stands_alone, weight
+from esker.server.providers.extractive.telling import content, fixes, leans, names, stands_alone, weight
 
 # Maximum sentences that are read: a longer message is mostly pasted text, and the user's own words are at its ends.
 _MOST_SENTENCES = 24
@@ -266,7 +266,8 @@ def _rule(utterance: str) -> CueRule | None:
     if cues.MOMENTARY.search(order):
         return None
     if cues.REQUEST.search(order):
-        return _ORDER if weight(utterance) >= _FIXES else None
+        lasts = weight(utterance) >= _FIXES and fixes(utterance) and not cues.TEMPORARY.search(utterance)
+        return _ORDER if lasts else None
     return _report_rule(utterance)
 
 
@@ -280,7 +281,8 @@ def _report_rule(utterance: str) -> CueRule | None:
     opines = cues.TENTATIVE.search(utterance) or (cues.GUESS.search(utterance) and not names(utterance))
     if opines and (reported is None or reported.label == labels.SAID):
         return None
-    return reported or (_PLAIN if weight(utterance) >= _TELLS else None)
+    is_plain = weight(utterance) >= _TELLS and not cues.TEMPORARY.search(utterance)
+    return reported or (_PLAIN if is_plain else None)
 
 
 def _first(rules: Sequence[CueRule], utterance: str) -> CueRule | None:

@@ -51,6 +51,11 @@ def weight(text: str) -> int:
     return points - 2 * (words < _FEW_WORDS) - bool(cues.TENTATIVE.search(text))
 
 
+def fixes(text: str) -> bool:
+    """Whether a text gives a value or a limit: a number with a unit, a word such as "only", a cause or an effect."""
+    return bool(_figures(text) or cues.CONSTRAINT.search(text) or cues.CAUSE.search(text) or cues.EFFECT.search(text))
+
+
 def content_words(text: str) -> int:
     """Return the number of words without stop words and repeats; two characters of Chinese or Japanese are a word."""
     spaced = sum(not _UNSPACED.search(word.spelled) for word in telling_words(text))
