@@ -62,6 +62,34 @@ def test_a_proposal_that_the_user_does_not_agree_to_is_no_decision(reply: str) -
     assert not [fact for fact in found if fact.category == "decision" and "TTL" in fact.content]
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Updated `settings.toml` with a leeway of 120 seconds.",
+        "I extended the section on clocks in `settings.toml` with a leeway of 120 seconds, as you wanted:",
+        "He corregido el archivo `settings.toml` para que el margen sea de 120 segundos.",
+        "Ya reemplacé el margen de `settings.toml` por 120 segundos.",
+        "Alterei e apliquei a margem de 120 segundos em `settings.toml`.",
+    ],
+)
+def test_a_verb_of_work_in_the_past_is_an_outcome(said: str) -> None:
+    [found] = facts(("user", "People are logged out."), ("assistant", said))[1:]
+    assert found.category == "outcome"
+    assert "settings.toml" in found.content
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Todo el historial está en `settings.toml` desde 2024.",
+        "Per your call, the table `orders` in `db.py` has 2 replicas.",
+    ],
+)
+def test_a_word_of_another_language_or_phrase_is_neither_an_open_end_nor_an_offer(said: str) -> None:
+    [found] = [fact for fact in facts(("user", "Where is it?"), ("assistant", said)) if fact.trust == "assistant"]
+    assert found.category == "fact"
+
+
 def test_the_answer_to_the_request_is_kept_from_a_message_before_the_last() -> None:
     found = facts(
         ("user", "Which port does the staging proxy use?"),

@@ -53,6 +53,28 @@ def test_a_bold_lead_is_kept_with_its_item() -> None:
     ]
 
 
+def test_bold_words_that_a_sentence_goes_on_with_are_no_lead() -> None:
+    assert texts("- **Create it once**; keep a flag") == ["Create it once; keep a flag"]
+
+
+def test_an_introduction_that_is_too_long_for_its_items_is_a_statement() -> None:
+    said = "I removed the four blocks that you named from the header of the page in `backoffice.jsx`:"
+    assert texts(f"{said}\n1. The import of `Bridge`.") == [said, "The import of `Bridge`."]
+
+
+def test_a_sentence_that_is_wrapped_at_the_end_of_a_line_is_read_whole() -> None:
+    text = "Do not touch the generated files, and if you need\none of them, run the generator in the folder of\ntools."
+    assert texts(text) == [text.replace("\n", " ")]
+    assert texts("rename the module\nadd a test") == ["rename the module", "add a test"]
+
+
+def test_a_quotation_that_ends_with_a_mark_does_not_end_its_sentence() -> None:
+    assert texts('He sees "Done!" when it is saved. Then it closes.') == [
+        'He sees "Done!" when it is saved.',
+        "Then it closes.",
+    ]
+
+
 def test_a_row_of_a_table_names_its_columns_and_leaves_out_empty_cells() -> None:
     text = "| Service | Port | Owner |\n|---|---|---|\n| api | 8377 | Ada |\n| web | 80 | — |"
     assert texts(text) == ["api: 8377; Owner: Ada", "web: 80"]

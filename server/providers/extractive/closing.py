@@ -155,6 +155,9 @@ def _report(said: Statement) -> _Report | None:
     if any(cue.search(text) for cue in (cues.OFFER, cues.PARTING, cues.OBEYS)):
         return None
     kind = _kind(said, text)
+    if text.endswith((":", "：")) and kind != "done":
+        return None
+    text = text.rstrip(":： ")
     says_nothing = cues.PASSING.search(text) or _instructs(text) or _introduces_steps(said)
     if _is_heading(text) or (kind != "proposed" and says_nothing):
         return None

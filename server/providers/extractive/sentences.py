@@ -16,7 +16,7 @@ QUOTED = re.compile(r"^\s*>\s?")
 """The mark of a quoted line."""
 _CODE_BLOCK = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 _BULLET = re.compile(r"^(?:[-*•>]|\d{1,2}[.)]|#{1,6})\s+(?:\[[ xX]\]\s*)?")
-_END = re.compile(r"(?<=[.!?…؟])[\"')\]]?\s+(?=[^\s])|(?<=[。！？])(?![」』”’）)])")
+_END = re.compile(r"(?<=[.!?…؟])(?:\s+(?=\S)|[\"')\]]\s+(?=[^\sa-zß-ÿ]))|(?<=[。！？])(?![」』”’）)])")
 # Bounded: each opening mark without an end would scan the rest of the line.
 _EMPHASIS = re.compile(r"(\*\*)(?=\S)(.{1,200}?)(?<=\S)\1")
 # A full stop after an abbreviation, an initial or a number does not end a sentence.

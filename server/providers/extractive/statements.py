@@ -15,6 +15,9 @@ _LONGEST = 320
 # Maximum characters of a heading, a parent item or an introduction that is put before a statement.
 _LONGEST_TOPIC = 70
 _HEADING = re.compile(r"^\s{0,3}(#{1,6})\s+(.+?)\s*#*$")
+# Characters of a line at whose end a person wraps a sentence.
+_WRAPPED = range(45, 101)
+_LINE_END = re.compile(r"[ \t]*\n")
 _RULE = re.compile(r"^\s*(?:[-*_=─━]\s*){3,}$")
 _ITEM = re.compile(
     r"^(\s*)(?:(?:[-*+•–▸▪◦]|\d{1,2}[.)]|[✅❌✓✗✔☑→])\s+|[・●]\s*|\d{1,2}[、．）]\s*)(?:\[([ xX])\]\s*)?"
@@ -64,11 +67,15 @@ class _Reader:
     def read(self, text: str) -> Iterator[Statement]:
         """Yield the statements of a text."""
         fenced = False
+        lines: list[str] = []
         for line in text.splitlines():
             if CODE_FENCE.match(line):
                 fenced = not fenced
             elif not fenced and not QUOTED.match(line):
-                yield from self._line(line)
+                wrapped = bool(lines) and _goes_on(lines[-1], line)
+                lines.append(f"{lines.pop()}\n{line}" if wrapped else line)
+        for line in lines:
+            yield from self._line(_LINE_END.sub(" ", line))
 
     def _line(self, line: str) -> Iterator[Statement]:
         if _TABLE_ROW.match(line):
@@ -111,7 +118,8 @@ class _Reader:
         for sentence in split_sentences(_plain(line)):
             if sentence.endswith((":", "：")):
                 self.introduction = sentence.rstrip(":： ")
-            else:
+            # An introduction that is too long to be put before its items is a statement, with its colon.
+            if not self.introduction or len(self.introduction) > _LONGEST_TOPIC:
                 yield replace(self._statement(sentence, is_item=False), before=before)
             before = sentence
 
@@ -152,12 +160,19 @@ class _Reader:
         )
 
 
+def _goes_on(before: str, line: str) -> bool:
+    """Whether a line goes on with the sentence of the line before, which is wrapped at its end."""
+    last = before.splitlines()[-1].rstrip() if before else ""
+    return len(last) in _WRAPPED and line[:1].islower() and (last[-1].isalnum() or last.endswith(","))
+
+
 def _led(text: str) -> str:
     """Return an item without markup, its bold lead followed by a colon."""
     lead = _BOLD_LEAD.match(text)
-    if not lead:
+    rest = text[lead.end() :].strip() if lead else ""
+    # A mark behind bold words goes on with their sentence.
+    if not lead or rest.startswith((",", ";")):
         return _plain(text)
-    rest = text[lead.end() :].strip()
     name = _plain(lead[2]).rstrip(":：. ")
     return f"{name}: {_plain(rest)}" if rest else name
 
