@@ -15,6 +15,7 @@ Cases, or parts of them, that are covered elsewhere:
 """
 
 from collections.abc import AsyncGenerator
+from itertools import product
 from typing import Any
 
 import httpx2
@@ -145,25 +146,23 @@ async def test_e2_a_stored_text_is_its_own_first_hit_in_either_tier(meaning: htt
             assert scores == sorted(scores, reverse=True)
 
 
-@pytest.mark.parametrize(
-    ("query", "place"),
-    [
-        ("docker 部署", 4),
-        ("容器", 4),
-        ("磁盘满了", 4),
-        ("タワー", 5),
-        ("友達", 5),
-        ("배포했다", 6),
-        ("서울에서", 6),
-        ("koln", 7),
-    ],
-)
-async def test_e3_a_sub_phrase_of_any_script_finds_the_message(
-    client: httpx2.AsyncClient, query: str, place: int
-) -> None:
+PLACES = {
+    "docker 部署": 4,
+    "容器": 4,
+    "磁盘满了": 4,
+    "タワー": 5,
+    "友達": 5,
+    "배포했다": 6,
+    "서울에서": 6,
+    "koln": 7,
+}
+
+
+async def test_e3_a_sub_phrase_of_any_script_finds_the_message(client: httpx2.AsyncClient) -> None:
     for number, text in enumerate(SAYINGS):
         await said(client, await opened(client, f"s{number}"), *messages(text))
-    assert contents(await recalled(client, query)) == [f"user: {SAYINGS[place]}"]
+    for query, place in PLACES.items():
+        assert contents(await recalled(client, query)) == [f"user: {SAYINGS[place]}"], query
 
 
 # E11 ------------------------------------------------------------------------------------------------------------------
@@ -200,20 +199,17 @@ async def test_e12_recall_finds_exactly_the_listed_rows_of_the_same_scope(client
         assert {hit["id"] for hit in answer["hits"]} == {row["id"] for row in listed}
 
 
-@pytest.mark.parametrize(
-    ("asked", "status", "words"),
-    [
-        ({"scope": "session"}, 422, "needs a session_id"),
-        ({"scope": "project"}, 422, "needs a project"),
-        ({"scope": "session", "session_id": "ses_unknown"}, 404, "ses_unknown"),
-        ({"scope": "elsewhere"}, 422, "scope"),
-    ],
+UNKNOWN_SCOPES: tuple[tuple[dict[str, str], int, str], ...] = (
+    ({"scope": "session"}, 422, "needs a session_id"),
+    ({"scope": "project"}, 422, "needs a project"),
+    ({"scope": "session", "session_id": "ses_unknown"}, 404, "ses_unknown"),
+    ({"scope": "elsewhere"}, 422, "scope"),
 )
-async def test_e16_an_unknown_scope_is_an_error_and_not_an_empty_success(
-    client: httpx2.AsyncClient, asked: dict[str, Any], status: int, words: str
-) -> None:
+
+
+async def test_e16_an_unknown_scope_is_an_error_and_not_an_empty_success(client: httpx2.AsyncClient) -> None:
     await said(client, await opened(client), *messages(SAYINGS[0]))
-    for tier in ("memories", "passages", "both"):
+    for (asked, status, words), tier in product(UNKNOWN_SCOPES, ("memories", "passages", "both")):
         answer = await client.post("/v1/recall", json={"query": "ledger", "tier": tier, **asked})
         assert (answer.status_code, words in answer.json()["detail"]) == (status, True), answer.text
 
@@ -270,21 +266,21 @@ async def test_e17_every_endpoint_shows_the_same_text_also_after_a_change(
 # E19 ------------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("nonsense", "semantic"),
-    [
-        ("purple elephants in quantum lasagna", "ok"),
-        ("kubernetes ingress yaml", "ok"),
-        ("Wie füttert man einen Ameisenbären?", "weak"),
-    ],
-)
+NONSENSE = {
+    "purple elephants in quantum lasagna": "ok",
+    "kubernetes ingress yaml": "ok",
+    "Wie füttert man einen Ameisenbären?": "weak",
+}
+
+
 async def test_e19_a_question_about_an_unknown_subject_gets_an_explained_empty_answer(
-    meaning: httpx2.AsyncClient, nonsense: str, semantic: str
+    meaning: httpx2.AsyncClient,
 ) -> None:
     session = await opened(meaning)
     await said(meaning, session, *messages(*SAYINGS))
     await observed(meaning, session)
     await settled(meaning)
-    answer = await recalled(meaning, nonsense)
-    assert (contents(answer), answer["abstained"], answer["semantic"]) == ([], True, semantic)
-    assert "Nothing in memory is about this." in await tool_text(meaning, "recall_memory", query=nonsense)
+    for nonsense, semantic in NONSENSE.items():
+        answer = await recalled(meaning, nonsense)
+        assert (contents(answer), answer["abstained"], answer["semantic"]) == ([], True, semantic), nonsense
+        assert "Nothing in memory is about this." in await tool_text(meaning, "recall_memory", query=nonsense)
