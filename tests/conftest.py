@@ -11,7 +11,6 @@ import hypothesis
 import pytest
 
 from esker.server.app import make_parts
-from esker.server.core.clock import system_clock
 from esker.server.core.config.settings import Settings
 from esker.server.core.records import Principal
 from esker.server.db.database import Database
@@ -23,8 +22,9 @@ from evals.scoring.meaning import Meaning
 from tests.support.api import PATIENCE
 from tests.support.clock import FakeClock
 from tests.support.databases import cloned
+from tests.support.kept_servers import KeptServer, KeptServers
 from tests.support.made import FAST, begin_run, end_run, made_at, scratch
-from tests.support.serving import serving
+from tests.support.model_server import ModelServer, model_server
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -99,8 +99,11 @@ def cluster() -> Generator[Cluster]:
 
 
 @pytest.fixture
-def database_url(cluster: Cluster) -> Generator[str]:
-    """A database of this test alone, as the app role sees it."""
+def database_url(cluster: Cluster, request: pytest.FixtureRequest) -> Generator[str]:
+    """An empty database of this test alone, as the app role sees it: that of its kept server, if it uses one."""
+    if kept := [name for name in ("server", "scripted_server") if name in request.fixturenames]:
+        yield request.getfixturevalue(kept[0]).database_url
+        return
     with cloned(cluster) as name:
         yield cluster.url(database=name)
 
@@ -149,11 +152,54 @@ async def pool_id(who: Principal) -> str:
     return who.pool_id
 
 
+@pytest.fixture(scope="session")
+async def kept_servers(cluster: Cluster) -> AsyncGenerator[KeptServers]:
+    """The servers of this test process, started on first use."""
+    servers = KeptServers(cluster)
+    yield servers
+    await servers.close()
+
+
 @pytest.fixture
-async def client(database_url: str, settings: Settings) -> AsyncGenerator[httpx2.AsyncClient]:
-    """A client of a server on a real socket, with the system's clock and its own job runner."""
-    parts = make_parts(settings, Database(database_url), system_clock)
-    async with serving(parts) as url, httpx2.AsyncClient(base_url=url, timeout=PATIENCE) as connected:
+async def server(kept_servers: KeptServers) -> KeptServer:
+    """A server on a real socket with an empty database, the system's clock and its own job runner."""
+    return await kept_servers.get({"ESKER_EMBEDDER": "none"})
+
+
+@pytest.fixture
+async def client(server: KeptServer) -> AsyncGenerator[httpx2.AsyncClient]:
+    """A client of the server."""
+    async with httpx2.AsyncClient(base_url=server.url, timeout=PATIENCE) as connected:
+        yield connected
+
+
+@pytest.fixture(scope="session")
+async def kept_model() -> AsyncGenerator[ModelServer]:
+    """The scripted model of this test process."""
+    async with model_server() as model:
+        yield model
+
+
+@pytest.fixture
+def model(kept_model: ModelServer) -> ModelServer:
+    """A scripted model that was asked nothing yet."""
+    kept_model.forget()
+    return kept_model
+
+
+@pytest.fixture
+async def scripted_server(kept_servers: KeptServers, model: ModelServer) -> KeptServer:
+    """A server like `server` that asks the scripted model."""
+    server = await kept_servers.get(model.environment())
+    # A server that still ran a job of the last test may have asked until now.
+    model.forget()
+    return server
+
+
+@pytest.fixture
+async def scripted_client(scripted_server: KeptServer) -> AsyncGenerator[httpx2.AsyncClient]:
+    """A client of the server with the scripted model."""
+    async with httpx2.AsyncClient(base_url=scripted_server.url, timeout=PATIENCE) as connected:
         yield connected
 
 

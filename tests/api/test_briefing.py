@@ -1,6 +1,5 @@
 """A briefing: the most important rows of a project and the task of its latest session, within a token budget."""
 
-from collections.abc import AsyncGenerator
 from typing import Any
 
 import httpx2
@@ -9,16 +8,14 @@ import pytest
 from esker.server.core.text.tokens import estimate_tokens
 from tests.support.api import observed, opened, said
 from tests.support.model_server import ModelServer
-from tests.support.reflecting import scripted
 
 Json = dict[str, Any]
 
 
 @pytest.fixture
-async def asked_model(database_url: str) -> AsyncGenerator[tuple[httpx2.AsyncClient, ModelServer]]:
+def asked_model(scripted_client: httpx2.AsyncClient, model: ModelServer) -> tuple[httpx2.AsyncClient, ModelServer]:
     """A client of a server with a scripted model, and the model."""
-    async with scripted(database_url) as both:
-        yield both
+    return scripted_client, model
 
 
 async def briefing(client: httpx2.AsyncClient, **asked: Any) -> Json:

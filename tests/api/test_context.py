@@ -1,7 +1,6 @@
 """The context builder: the next request of an agent's own loop, frozen up to its breakpoint, valid, and complete."""
 
 import json
-from collections.abc import AsyncGenerator
 from typing import Any
 
 import anthropic
@@ -67,10 +66,9 @@ def behind(context: Json) -> list[str]:
 
 
 @pytest.fixture
-async def asked_model(database_url: str) -> AsyncGenerator[tuple[httpx2.AsyncClient, ModelServer]]:
+def asked_model(scripted_client: httpx2.AsyncClient, model: ModelServer) -> tuple[httpx2.AsyncClient, ModelServer]:
     """A client of a server with a scripted model, and the model."""
-    async with scripted(database_url) as both:
-        yield both
+    return scripted_client, model
 
 
 # The prefix --------------------------------------------------------------------------------------------------------

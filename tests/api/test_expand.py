@@ -1,6 +1,5 @@
 """From a memory to the words behind it, over HTTP."""
 
-from collections.abc import AsyncGenerator
 from datetime import UTC, datetime
 from typing import Any
 
@@ -15,7 +14,7 @@ from esker.server.usecases.parts import Parts
 from esker.server.usecases.remember import Note, remember
 from tests.support.api import observed, opened, said
 from tests.support.model_server import ModelServer
-from tests.support.reflecting import fact, kept, pool_reflected, row, scripted, session_reflected
+from tests.support.reflecting import fact, kept, pool_reflected, row, session_reflected
 
 WEATHER = "The agent explained at great length how the weather comes about, and that it rains a lot in the west."
 COFFEE = "The coffee machine of the office was out of order for a whole week in the summer, and nobody mended it."
@@ -27,10 +26,9 @@ Answer = dict[str, Any]
 
 
 @pytest.fixture
-async def both(database_url: str) -> AsyncGenerator[tuple[httpx2.AsyncClient, ModelServer]]:
+def both(scripted_client: httpx2.AsyncClient, model: ModelServer) -> tuple[httpx2.AsyncClient, ModelServer]:
     """A client of a server with a scripted model, and the model."""
-    async with scripted(database_url) as found:
-        yield found
+    return scripted_client, model
 
 
 async def expanded(client: httpx2.AsyncClient, memory_id: str, **query: Any) -> Answer:

@@ -1,7 +1,7 @@
 """Facts that are repeated, stated more fully or retracted; with a scripted model and without one."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Collection
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -10,29 +10,18 @@ import httpx2
 import psycopg
 import pytest
 
-from esker.server.app import make_parts
-from esker.server.core.clock import system_clock
-from esker.server.core.config.settings import Settings
 from esker.server.core.records import Memory as MemoryRow
-from esker.server.db.database import Connection, Database
+from esker.server.db.database import Connection
 from esker.server.store import memories
 from esker.server.usecases.authenticate import create_key, create_pool
 from esker.server.usecases.parts import Parts
 from tests.api.test_memories import dump
-from tests.support.api import PATIENCE, contents, observed, opened, recalled, said
-from tests.support.model_server import ModelServer, model_server
-from tests.support.serving import serving
+from tests.support.api import contents, observed, opened, recalled, said
+from tests.support.model_server import ModelServer
 
 NOON = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
 REDIS = "User decided to keep the sessions in Redis."
 POSTGRES = "User decided to keep the sessions in Postgres."
-
-
-@pytest.fixture
-async def model() -> AsyncGenerator[ModelServer]:
-    """A scripted model."""
-    async with model_server() as server:
-        yield server
 
 
 @dataclass(slots=True)
@@ -81,12 +70,9 @@ class Memory:
 
 
 @pytest.fixture
-async def memory(database_url: str, model: ModelServer) -> AsyncGenerator[Memory]:
+def memory(scripted_client: httpx2.AsyncClient, model: ModelServer) -> Memory:
     """A server with the scripted model."""
-    environment = {"ESKER_EMBEDDER": "none", "ESKER_LLM_BASE_URL": model.url, "ESKER_LLM_API_KEY": "sk-scripted"}
-    parts = make_parts(Settings.from_environment(environment), Database(database_url), system_clock)
-    async with serving(parts) as url, httpx2.AsyncClient(base_url=url, timeout=PATIENCE) as connected:
-        yield Memory(connected, model)
+    return Memory(scripted_client, model)
 
 
 # Repeated -----------------------------------------------------------------------------------------------------------

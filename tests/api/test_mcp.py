@@ -22,18 +22,17 @@ from esker.server.tools.instructions import INSTRUCTIONS, PACK_TOKENS
 from esker.server.usecases.authenticate import create_key, create_pool
 from esker.server.usecases.parts import Parts
 from tests.support.api import PATIENCE
+from tests.support.kept_servers import KeptServer
 from tests.support.mcp_clients import MODES, by, connected
 from tests.support.serving import serving
 
 
 @pytest.fixture
-async def served(database_url: str, settings: Settings) -> AsyncGenerator[str]:
+async def served(server: KeptServer, client: httpx2.AsyncClient) -> str:
     """The URL of a server with two memories."""
-    async with serving(make_parts(settings, Database(database_url), system_clock)) as url:
-        async with httpx2.AsyncClient(base_url=url, timeout=PATIENCE) as client:
-            rows = [{"content": "Our river is the Rhine.", "project": "p"}, {"content": "Our hill is the Brocken."}]
-            await client.post("/v1/memories/batch", json={"memories": rows})
-        yield url
+    rows = [{"content": "Our river is the Rhine.", "project": "p"}, {"content": "Our hill is the Brocken."}]
+    await client.post("/v1/memories/batch", json={"memories": rows})
+    return server.url
 
 
 @pytest.mark.parametrize("mode", MODES)

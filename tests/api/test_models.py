@@ -2,21 +2,16 @@
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator
 from typing import Any
 
 import httpx2
 import psycopg
 import pytest
 
-from esker.server.app import make_parts
-from esker.server.core.clock import system_clock
 from esker.server.core.config.settings import Settings
-from esker.server.db.database import Database
 from esker.server.usecases import run_job
-from tests.support.api import PATIENCE, observed, opened, said, until
-from tests.support.model_server import ModelServer, ScriptedAnswer, model_server
-from tests.support.serving import serving
+from tests.support.api import observed, opened, said, until
+from tests.support.model_server import ModelServer, ScriptedAnswer
 
 FACT: dict[str, Any] = {
     "text": "User decided to use Redis.",
@@ -28,19 +23,9 @@ ANSWER: dict[str, Any] = {"facts": [FACT], "current_task": "Move sessions.", "th
 
 
 @pytest.fixture
-async def model() -> AsyncGenerator[ModelServer]:
-    """A scripted model."""
-    async with model_server() as server:
-        yield server
-
-
-@pytest.fixture
-async def client(database_url: str, model: ModelServer) -> AsyncGenerator[httpx2.AsyncClient]:
+def client(scripted_client: httpx2.AsyncClient) -> httpx2.AsyncClient:
     """A client of a server with the scripted model."""
-    environment = {"ESKER_EMBEDDER": "none", "ESKER_LLM_BASE_URL": model.url, "ESKER_LLM_API_KEY": "sk-scripted"}
-    parts = make_parts(Settings.from_environment(environment), Database(database_url), system_clock)
-    async with serving(parts) as url, httpx2.AsyncClient(base_url=url, timeout=PATIENCE) as connected:
-        yield connected
+    return scripted_client
 
 
 async def observe(client: httpx2.AsyncClient, session: str) -> httpx2.Response:

@@ -34,7 +34,7 @@ from esker.server.usecases.authenticate import SCOPES, create_pool
 from esker.server.usecases.parts import Parts
 from esker.server.usecases.remember import Note, get_memory, remember
 from tests.support.api import PATIENCE, observed, opened, said
-from tests.support.model_server import ModelServer, ScriptedAnswer, Unmetered, model_server
+from tests.support.model_server import ModelServer, ScriptedAnswer, Unmetered
 from tests.support.serving import serving
 
 REDIS: dict[str, Any] = {
@@ -56,13 +56,6 @@ MESSAGES: list[dict[str, Any]] = [
 ]
 
 
-@pytest.fixture
-async def model() -> AsyncGenerator[ModelServer]:
-    """A scripted model."""
-    async with model_server() as server:
-        yield server
-
-
 @asynccontextmanager
 async def asking(database_url: str, model: ModelServer, **settings: str) -> AsyncGenerator[httpx2.AsyncClient]:
     """A client of a server with the scripted model."""
@@ -73,10 +66,9 @@ async def asking(database_url: str, model: ModelServer, **settings: str) -> Asyn
 
 
 @pytest.fixture
-async def client(database_url: str, model: ModelServer) -> AsyncGenerator[httpx2.AsyncClient]:
+def client(scripted_client: httpx2.AsyncClient) -> httpx2.AsyncClient:
     """A client of such a server with the usual settings."""
-    async with asking(database_url, model) as connected:
-        yield connected
+    return scripted_client
 
 
 async def talked(client: httpx2.AsyncClient, **more: Any) -> str:

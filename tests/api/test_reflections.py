@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -46,22 +45,9 @@ SHORT = "Weather and coffee were talked about."
 
 
 @pytest.fixture
-async def both(database_url: str) -> AsyncGenerator[tuple[httpx2.AsyncClient, ModelServer]]:
-    """A client of a server with a scripted model, and the model."""
-    async with scripted(database_url) as found:
-        yield found
-
-
-@pytest.fixture
-def client(both: tuple[httpx2.AsyncClient, ModelServer]) -> httpx2.AsyncClient:
+def client(scripted_client: httpx2.AsyncClient) -> httpx2.AsyncClient:
     """A client of a server with the scripted model."""
-    return both[0]
-
-
-@pytest.fixture
-def model(both: tuple[httpx2.AsyncClient, ModelServer]) -> ModelServer:
-    """The scripted model."""
-    return both[1]
+    return scripted_client
 
 
 def ago(**duration: float) -> str:

@@ -1,7 +1,6 @@
 """The report on a session's memory: usage, packs, groups and jobs, without forgotten rows."""
 
 import asyncio
-from collections.abc import AsyncGenerator
 from typing import Any
 
 import httpx2
@@ -10,16 +9,15 @@ import pytest
 
 from tests.support.api import observed, opened, said
 from tests.support.model_server import ModelServer
-from tests.support.reflecting import fact, kept, row, scripted, session_reflected
+from tests.support.reflecting import fact, kept, row, session_reflected
 
 Json = dict[str, Any]
 
 
 @pytest.fixture
-async def asked_model(database_url: str) -> AsyncGenerator[tuple[httpx2.AsyncClient, ModelServer]]:
+def asked_model(scripted_client: httpx2.AsyncClient, model: ModelServer) -> tuple[httpx2.AsyncClient, ModelServer]:
     """A client of a server with a scripted model, and the model."""
-    async with scripted(database_url) as both:
-        yield both
+    return scripted_client, model
 
 
 async def memory_of(client: httpx2.AsyncClient, session: str) -> Json:

@@ -1,6 +1,5 @@
 """Access: once a key exists, only health is open without one, and foreign pages are refused."""
 
-from collections.abc import AsyncGenerator
 from datetime import timedelta
 
 import httpx2
@@ -16,14 +15,13 @@ from esker.server.rest.access import OPEN_PATHS, hosts_for, is_loopback
 from esker.server.usecases.authenticate import create_key, create_pool, list_keys, revoke_key
 from esker.server.usecases.parts import Parts
 from tests.support.api import PATIENCE
-from tests.support.serving import serving
+from tests.support.kept_servers import KeptServer
 
 
 @pytest.fixture
-async def served(database_url: str, settings: Settings) -> AsyncGenerator[str]:
+def served(server: KeptServer) -> str:
     """The URL of a server on the test's database."""
-    async with serving(make_parts(settings, Database(database_url), system_clock)) as url:
-        yield url
+    return server.url
 
 
 def bearer(key: str) -> dict[str, str]:

@@ -48,6 +48,17 @@ class ModelServer:
             for a in answers
         ]
 
+    def forget(self) -> None:
+        """Forget every request and answer."""
+        self.asked.clear()
+        self.headers.clear()
+        self.answers.clear()
+        self.arrived = asyncio.Event()
+
+    def environment(self) -> dict[str, str]:
+        """Return the settings of a server that asks this model."""
+        return {"ESKER_EMBEDDER": "none", "ESKER_LLM_BASE_URL": self.url, "ESKER_LLM_API_KEY": "sk-scripted"}
+
     def prompt(self, number: int = -1) -> str:
         """Return the text of the messages of a request."""
         parts: list[str] = []

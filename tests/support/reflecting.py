@@ -32,8 +32,7 @@ OVERTAKEN: tuple[Row, ...] = (
 async def scripted(database_url: str, **settings: str) -> AsyncGenerator[tuple[httpx2.AsyncClient, ModelServer]]:
     """A client of a server that asks a scripted model, and that model."""
     async with model_server() as model:
-        environment = {"ESKER_EMBEDDER": "none", "ESKER_LLM_BASE_URL": model.url, "ESKER_LLM_API_KEY": "sk-scripted"}
-        environment |= {f"ESKER_{name.upper()}": value for name, value in settings.items()}
+        environment = model.environment() | {f"ESKER_{name.upper()}": value for name, value in settings.items()}
         parts = make_parts(Settings.from_environment(environment), Database(database_url), system_clock)
         async with serving(parts) as url, httpx2.AsyncClient(base_url=url, timeout=PATIENCE) as client:
             yield client, model
