@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import LiteralString
 
 import psycopg
+from psycopg.errors import DeadlockDetected
 
 from esker.server.app import make_parts
 from esker.server.core.clock import system_clock
@@ -19,10 +20,8 @@ _LARGEST_GROWTH = 16 * 1024**2
 """Bytes that deleted rows may occupy; a database that has grown more is replaced, since nothing vacuums it."""
 
 # Everything belongs to a pool, apart from vectors; and a database with tables for vectors is replaced.
-_STATE: LiteralString = """
-    SELECT (SELECT count(*) FROM jobs WHERE state = 'running'),
-           (SELECT count(*) FROM pg_class WHERE relkind IN ('r', 'p')),
-           pg_database_size(current_database())
+_SHAPE: LiteralString = """
+    SELECT (SELECT count(*) FROM pg_class WHERE relkind IN ('r', 'p')), pg_database_size(current_database())
 """
 
 
@@ -33,20 +32,25 @@ class KeptServer:
     url: str
     database_url: str
     stack: AsyncExitStack
-    owner: psycopg.Connection
+    owner: psycopg.AsyncConnection
     tables: int
     size: int
 
-    def emptied(self) -> bool:
+    async def emptied(self) -> bool:
         """Leave nothing in the database but an empty default pool; return whether the next test can have the server.
 
         It cannot if the server still runs a job, or if its database has other tables or too many deleted rows.
         """
-        with self.owner.transaction():
-            jobs, tables, size = _state(self.owner)
-            self.owner.execute("DELETE FROM pools")
-            self.owner.execute("INSERT INTO pools (name) VALUES ('default')")
-        return not jobs and tables == self.tables and size < self.size + _LARGEST_GROWTH
+        try:
+            async with self.owner.transaction():
+                jobs = await self.owner.execute("DELETE FROM jobs RETURNING state")
+                running = [state for (state,) in await jobs.fetchall() if state == "running"]
+                await self.owner.execute("DELETE FROM pools")
+                await self.owner.execute("INSERT INTO pools (name) VALUES ('default')")
+        except DeadlockDetected:  # a job committed meanwhile
+            return False
+        tables, size = await _shape(self.owner)
+        return not running and tables == self.tables and size < self.size + _LARGEST_GROWTH
 
 
 class KeptServers:
@@ -60,7 +64,7 @@ class KeptServers:
         """Return a server with these settings, whose database is empty."""
         key = tuple(sorted(environment.items()))
         server = self._running.get(key)
-        if server and not server.emptied():
+        if server and not await server.emptied():
             await self._running.pop(key).stack.aclose()
             server = None
         if not server:
@@ -76,14 +80,15 @@ class KeptServers:
         stack = AsyncExitStack()
         name = stack.enter_context(cloned(self._cluster))
         database_url = self._cluster.url(database=name)
-        owner = stack.enter_context(psycopg.connect(self._cluster.url(OWNER, name), autocommit=True))
+        connecting = await psycopg.AsyncConnection.connect(self._cluster.url(OWNER, name), autocommit=True)
+        owner = await stack.enter_async_context(connecting)
         parts = make_parts(Settings.from_environment(environment), Database(database_url), system_clock)
         url = await stack.enter_async_context(serving(parts))
-        _, tables, size = _state(owner)
-        return KeptServer(url, database_url, stack, owner, tables, size)
+        return KeptServer(url, database_url, stack, owner, *await _shape(owner))
 
 
-def _state(owner: psycopg.Connection) -> tuple[int, int, int]:
-    row = owner.execute(_STATE).fetchone()
+async def _shape(owner: psycopg.AsyncConnection) -> tuple[int, int]:
+    """Return the number of tables and the size in bytes of a database."""
+    row = await (await owner.execute(_SHAPE)).fetchone()
     assert row is not None
     return row
