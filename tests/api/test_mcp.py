@@ -22,6 +22,7 @@ from esker.server.tools.instructions import INSTRUCTIONS, PACK_TOKENS
 from esker.server.usecases.authenticate import create_key, create_pool
 from esker.server.usecases.parts import Parts
 from tests.support.api import PATIENCE
+from tests.support.forks import forked_command
 from tests.support.kept_servers import KeptServer
 from tests.support.mcp_clients import MODES, by, connected
 from tests.support.serving import serving
@@ -313,14 +314,8 @@ async def test_a_memory_is_expanded_in_text_and_in_structure(served: str, mode: 
 
 
 async def test_a_memory_is_expanded_on_stdio_too(served: str, observation: str) -> None:
-    command = StdioServerParameters(
-        command=sys.executable,
-        args=["-P", "-m", "esker", "mcp"],
-        env={"ESKER_URL": served, "PATH": os.environ["PATH"]},
-        cwd=os.getcwd(),
-    )
     asked = {"memory_id": observation, "around": 1}
-    async with Client(command) as client, connected(served, "legacy") as over_http:
+    async with by(served, "stdio") as client, connected(served, "legacy") as over_http:
         results = [await one.call_tool("expand_memory", asked) for one in (client, over_http)]
         unknown = [await one.call_tool("expand_memory", {"memory_id": "mem_1/2"}) for one in (client, over_http)]
     assert results[0].content == results[1].content
@@ -382,26 +377,24 @@ async def test_a_key_is_needed_where_keys_exist(served: str, parts: Parts) -> No
 
 @pytest.mark.parametrize("mode", MODES)
 async def test_the_same_tool_answers_on_stdio(served: str, mode: str) -> None:
-    command = StdioServerParameters(
-        command=sys.executable,
-        args=["-P", "-m", "esker", "mcp"],
-        env={"ESKER_URL": served, "PATH": os.environ["PATH"]},
-        cwd=os.getcwd(),
-    )
-    async with Client(command, mode=mode) as client:  # type: ignore[arg-type]
+    async with by(served, f"stdio {mode}") as client:
         answer = await client.call_tool("recall_memory", {"query": "river"})
         assert answer.structured_content is not None
         assert answer.structured_content["hits"][0]["content"] == "Our river is the Rhine."
 
 
-async def test_stdio_without_a_server_says_how_to_start_one() -> None:
-    command = StdioServerParameters(
-        command=sys.executable,
-        args=["-P", "-m", "esker", "mcp"],
-        env={"ESKER_URL": "http://127.0.0.1:1", "PATH": os.environ["PATH"]},
-        cwd=os.getcwd(),
+async def test_a_client_starts_the_command_as_it_is_installed(served: str) -> None:
+    started = StdioServerParameters(
+        command=sys.executable, args=["-P", "-m", "esker", "mcp"], env={"ESKER_URL": served}, cwd=os.getcwd()
     )
-    async with Client(command) as client:
+    async with Client(started) as client:
+        [part] = (await client.call_tool("recall_memory", {"query": "river"})).content
+        assert isinstance(part, TextContent)
+        assert "Our river is the Rhine." in part.text
+
+
+async def test_stdio_without_a_server_says_how_to_start_one() -> None:
+    async with by("http://127.0.0.1:1", "stdio") as client:
         answer = await client.call_tool("recall_memory", {"query": "river"})
         assert answer.is_error is True
         assert isinstance(answer.content[0], TextContent)
@@ -428,7 +421,7 @@ async def test_a_lone_surrogate_is_cleaned_over_http(served: str) -> None:
 
 async def test_a_lone_surrogate_is_cleaned_on_stdio(served: str) -> None:
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-P", "-m", "esker", "mcp"),
+        *forked_command("mcp"),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         env={"ESKER_URL": served, "PATH": os.environ["PATH"]},

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import os
-import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -15,6 +14,7 @@ from mcp.types import INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, PARSE_E
 
 from esker.server.core import jsonrpc
 from tests.support.api import PATIENCE
+from tests.support.forks import forked_command
 from tests.support.mcp_clients import by
 
 Json = dict[str, Any]
@@ -176,7 +176,7 @@ class Spoken:
 async def speaking(url: str) -> AsyncGenerator[Spoken]:
     """Run `esker mcp` during the block; it must write nothing to standard error, and end with its input."""
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-P", "-m", "esker", "mcp"),
+        *forked_command("mcp"),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,

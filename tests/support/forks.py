@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 _ROOT = Path(__file__).parents[2]
+_PROGRAM = Path(__file__).with_name("forked_command.py")
 _COMMAND_LINE = "esker.server.cli"
 # Modules that are imported only while a command runs.
 _LATER = (
@@ -103,6 +104,11 @@ def run_forked(
             file.seek(0)
             printed.append(file.read().decode())
     return subprocess.CompletedProcess([*arguments], code, *printed)
+
+
+def forked_command(*arguments: str, directory: Path = _ROOT) -> list[str]:
+    """Return the words that start a command for a client which starts its servers itself."""
+    return [sys.executable, "-S", "-E", str(_PROGRAM), _parent(), str(directory), *arguments]
 
 
 @cache

@@ -1,7 +1,6 @@
 """Real MCP clients, of both eras, over HTTP and over the standard input and output of `esker mcp`."""
 
 import os
-import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
@@ -10,6 +9,7 @@ from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 
 from tests.support.api import PATIENCE
+from tests.support.forks import forked_command
 
 MODES = ["legacy", "auto"]
 """The eras of the protocol; over HTTP these are ways as well."""
@@ -33,13 +33,11 @@ async def by(url: str, way: str) -> AsyncGenerator[Client]:
         async with connected(url, way) as client:
             yield client
         return
-    async with Client(
-        StdioServerParameters(
-            command=sys.executable,
-            args=["-P", "-m", "esker", "mcp"],
-            env={"ESKER_URL": url, "PATH": os.environ["PATH"]},
-            cwd=os.getcwd(),
-        ),
-        mode=way.partition(" ")[2] or "auto",
-    ) as client:
+    async with Client(over_stdio(url), mode=way.partition(" ")[2] or "auto") as client:
         yield client
+
+
+def over_stdio(url: str) -> StdioServerParameters:
+    """Return how a client starts `esker mcp`, which is forked."""
+    command, *arguments = forked_command("mcp")
+    return StdioServerParameters(command=command, args=arguments, env={"ESKER_URL": url, "PATH": os.environ["PATH"]})
