@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from esker.server.core.words import lists
-from esker.server.core.words.lists import LANGUAGES, any_of, cue, language_file
+from esker.server.core.words.lists import LANGUAGES, Cue, any_of, language_file
 
 # Keys that are not lists.
 _OTHER = {"name", "missing", "text.stemmer"}
@@ -76,7 +76,7 @@ def test_every_entry_is_a_valid_expression(language: str) -> None:
 
 
 def test_a_plain_word_is_found_as_a_whole_word_and_in_scripts_without_spaces_anywhere() -> None:
-    found = cue("never", "从不", "i'll", r"^no\b")
+    found = Cue("never", "从不", "i'll", r"^no\b")
     for text in ("We NEVER do that", "我们从不部署", "I’ll do it", "no"):
         assert found.search(text)
     assert not found.search("Nevertheless they say no")

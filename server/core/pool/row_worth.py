@@ -8,14 +8,14 @@ from typing import Literal
 from esker.server.core.facts.same_fact import fingerprint
 from esker.server.core.records import Kind
 from esker.server.core.text import labels
-from esker.server.core.words.lists import cue, words
+from esker.server.core.words.lists import Cue, words
 
 Worthless = Literal["no subject", "order", "repeat"]
 """Why a row is not worth its tokens: it does not say what it is about, it asked for work that is over, or an earlier
 row of the pack says the same."""
 
-_POINTS_BACK = tuple(cue(*words(f"observer.{name}")) for name in ("continuation", "pointing"))
-_REQUEST = cue(*words("observer.request"))
+_POINTS_BACK = tuple(Cue(*words(f"observer.{name}")) for name in ("continuation", "pointing"))
+_REQUEST = Cue(*words("observer.request"))
 
 
 def worthless(content: str, kind: Kind) -> Worthless | None:

@@ -3,7 +3,7 @@
 import re
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
+from functools import cache, cached_property
 from importlib.resources import files
 from itertools import chain
 from typing import cast
@@ -119,10 +119,35 @@ def whole(entries: Sequence[str]) -> str:
     return starting(entries, r"\b")
 
 
-def cue(*entries: str) -> re.Pattern[str]:
-    """Return a pattern that finds any entry, in any case: plain words as whole words, with any apostrophe."""
-    plain = [entry for entry in entries if not is_pattern(entry)]
-    patterns = [f"(?:{entry})" for entry in entries if is_pattern(entry)]
-    joined = "|".join((*([whole(plain)] if plain else []), *patterns))
-    joined = _OFTEN_LEFT_OUT.sub("['’]?", joined)
-    return re.compile(_APOSTROPHE.sub("['’]", joined), re.IGNORECASE)
+class Cue:
+    """A pattern that finds any entry, in any case: plain words as whole words, with any apostrophe.
+
+    It is compiled on first use: a server would start half a second later if all of them were compiled at once.
+    """
+
+    def __init__(self, *entries: str) -> None:
+        self._entries = entries
+
+    @cached_property
+    def _pattern(self) -> re.Pattern[str]:
+        plain = [entry for entry in self._entries if not is_pattern(entry)]
+        patterns = [f"(?:{entry})" for entry in self._entries if is_pattern(entry)]
+        joined = "|".join((*([whole(plain)] if plain else []), *patterns))
+        joined = _OFTEN_LEFT_OUT.sub("['’]?", joined)
+        return re.compile(_APOSTROPHE.sub("['’]", joined), re.IGNORECASE)
+
+    def search(self, text: str) -> re.Match[str] | None:
+        """Return the first match in a text."""
+        return self._pattern.search(text)
+
+    def match(self, text: str) -> re.Match[str] | None:
+        """Return a match at the beginning of a text."""
+        return self._pattern.match(text)
+
+    def fullmatch(self, text: str) -> re.Match[str] | None:
+        """Return a match of a whole text."""
+        return self._pattern.fullmatch(text)
+
+    def sub(self, replacement: str, text: str) -> str:
+        """Return a text with each match replaced."""
+        return self._pattern.sub(replacement, text)

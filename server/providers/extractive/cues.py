@@ -5,17 +5,17 @@ The words are in `server/core/words`; this module adds what is the same in every
 
 import re
 
-from esker.server.core.words.lists import cue, words
+from esker.server.core.words.lists import Cue, words
 
 
-def _observer(name: str, *in_any_language: str) -> re.Pattern[str]:
+def _observer(name: str, *in_any_language: str) -> Cue:
     """Return the pattern of a list of cues, and of entries that belong to no language."""
-    return cue(*in_any_language, *words(f"observer.{name}"))
+    return Cue(*in_any_language, *words(f"observer.{name}"))
 
 
-def _persons(name: str) -> re.Pattern[str]:
+def _persons(name: str) -> Cue:
     """Return the pattern of a list for chats of people."""
-    return cue(*words(f"persons.{name}"))
+    return Cue(*words(f"persons.{name}"))
 
 
 QUESTION = _observer("question", r"[?？؟]\s*[\"')]?$")
@@ -126,8 +126,8 @@ PLAIN_YES = _observer("plain_yes")
 
 # Words before an outcome that deny, plan or condition it. Negations of Chinese and Japanese are also parts of other
 # words, so `not_done` lists the forms of these languages that count here.
-_NO_DENIAL = cue(*words("observer.no_denial"))
-_NOT_DONE = cue(
+_NO_DENIAL = Cue(*words("observer.no_denial"))
+_NOT_DONE = Cue(
     *words("observer.not_done"),
     *words("negations", "en", "de", "fr", "es"),
     r"n['’]t\b",

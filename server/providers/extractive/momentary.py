@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from esker.server.core.records import Memory
 from esker.server.core.text import labels
 from esker.server.core.text.labels import without_label
-from esker.server.core.words.lists import any_of, cue, words
+from esker.server.core.words.lists import Cue, any_of, words
 from esker.server.providers.extractive import cues
 from esker.server.providers.extractive.passed_over import tells
 from esker.server.providers.extractive.telling import content_words
@@ -24,7 +24,7 @@ _BARE_REQUEST_TOKENS = 16
 _TELLING_WORDS = 4
 _LOOKED_FOR = (labels.FOUND, labels.LEFT_OPEN, labels.OUTCOME, labels.COMMITTED)
 _SPEAKER = re.compile(any_of(words("reflector.speakers")), re.IGNORECASE)
-_EXPLAINING = cue(*words("reflector.explaining"))
+_EXPLAINING = Cue(*words("reflector.explaining"))
 
 
 def is_momentary(row: Memory, rows: Sequence[Memory]) -> bool:

@@ -20,7 +20,7 @@ from esker.server.core.facts.same_fact import same_subject
 from esker.server.core.records import Memory
 from esker.server.core.text.languages import ENGLISH, STOP_WORDS, language_of
 from esker.server.core.text.terms import terms
-from esker.server.core.words.lists import cue, words
+from esker.server.core.words.lists import Cue, words
 from esker.server.providers.extractive import cues
 from esker.server.providers.extractive.read_rows import MARKED, UNDECIDED, ReadRow
 from esker.server.providers.extractive.superseding import with_replaced
@@ -40,9 +40,9 @@ _RULINGS = ("decision", "preference")
 _CHANGES = ("decision", "state_change")
 _ENDS = ("decision", "state_change", "outcome")
 
-_WITHDRAWN = cue(*words("reflector.withdrawn"))
-_WRONG = cue(*words("reflector.wrong"))
-_WORKS = cue(*words("reflector.works"))
+_WITHDRAWN = Cue(*words("reflector.withdrawn"))
+_WRONG = Cue(*words("reflector.wrong"))
+_WORKS = Cue(*words("reflector.works"))
 _CLAUSE_END = re.compile(r"[.,;:!?]\s+|[，。；：！？、]")
 _IDENTIFIER = re.compile(r"[-_./]")
 # Maximum words up to the name of what failed: "pytest: test_total fails".

@@ -9,12 +9,12 @@ from collections.abc import Sequence
 from esker.server.core.records import Memory
 from esker.server.core.text import labels
 from esker.server.core.text.labels import own_statement, without_label
-from esker.server.core.words.lists import any_of, cue, words
+from esker.server.core.words.lists import Cue, any_of, words
 from esker.server.providers.extractive import cues
 
 _SPEAKER = re.compile(any_of(words("reflector.speakers")), re.IGNORECASE)
-_ASKING = cue(*words("reflector.asking"))
-_OFFERING = cue(*words("reflector.offering"))
+_ASKING = Cue(*words("reflector.asking"))
+_OFFERING = Cue(*words("reflector.offering"))
 # Maximum characters of a row up to the word that tells what the speaker did.
 _WITHIN = 40
 # Categories of rows that can leave something unsettled.
@@ -46,7 +46,7 @@ def is_passed_over(row: Memory, rows: Sequence[Memory]) -> bool:
     )
 
 
-def tells(kind: re.Pattern[str], content: str) -> bool:
+def tells(kind: Cue, content: str) -> bool:
     """Whether a row begins with a speaker and tells what the speaker did, in words of some kind."""
     said = without_label(content)
     speaker = _SPEAKER.match(said)

@@ -12,22 +12,22 @@ from esker.server.core.records import Memory
 from esker.server.core.text.labels import own_statement
 from esker.server.core.text.languages import ENGLISH, STOP_WORDS, language_of
 from esker.server.core.text.terms import terms
-from esker.server.core.words.lists import any_of, cue, words
+from esker.server.core.words.lists import Cue, any_of, words
 from esker.server.providers.extractive import cues
 from esker.server.providers.extractive.assertions import read_assertion
 from esker.server.providers.extractive.passed_over import is_question
 from esker.server.providers.extractive.values import Values, read_values
 
-MARKED = cue(*(word for name in ("changes", "changes_behind", "becomes") for word in words(f"assertions.{name}")))
+MARKED = Cue(*(word for name in ("changes", "changes_behind", "becomes") for word in words(f"assertions.{name}")))
 """Says that something changed."""
-UNDECIDED = cue(*words("reflector.undecided"))
+UNDECIDED = Cue(*words("reflector.undecided"))
 """Leaves a choice open."""
 _CHANGES = ("decision", "state_change")
-_LIMITED = cue(*words("reflector.limited"))
+_LIMITED = Cue(*words("reflector.limited"))
 _SAID = re.compile(rf"^{any_of(words('reflector.speakers'))}\s?[:：]\s?", re.IGNORECASE)
 _SPEAKERS = frozenset(terms(" ".join(words("reflector.speakers"))))
-_SUSPECTED = cue(*words("reflector.suspected"))
-_CAUSE_FOUND = cue(*words("reflector.cause_found"))
+_SUSPECTED = Cue(*words("reflector.suspected"))
+_CAUSE_FOUND = Cue(*words("reflector.cause_found"))
 
 
 @dataclass(frozen=True, eq=False)

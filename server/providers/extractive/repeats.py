@@ -13,14 +13,14 @@ from esker.server.core.facts.contradiction import negates, opposed
 from esker.server.core.facts.same_fact import SAME_MEANING, Fingerprint, fingerprint, says_the_same
 from esker.server.core.records import Memory
 from esker.server.core.text.labels import own_statement
-from esker.server.core.words.lists import cue, words
+from esker.server.core.words.lists import Cue, words
 from esker.server.providers.extractive.values import read_values
 
 # Maximum rows that share a term for it to make them candidates; a more frequent term distinguishes nothing.
 _MOST_ROWS = 50
 # Minimum terms that a restatement shares with the row that it repeats.
 _SHARED_TERMS = 2
-_RESTATED = cue(*words("reflector.restated"))
+_RESTATED = Cue(*words("reflector.restated"))
 
 
 def repeated(rows: Sequence[Memory], vectors: Mapping[str, Sequence[float]]) -> list[str | None]:

@@ -3,13 +3,13 @@
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from re import Pattern
 
 from esker.server.core.conversation.blocks import spoken
 from esker.server.core.conversation.records import Message
 from esker.server.core.facts.records import Fact
 from esker.server.core.records import Category, Priority, Trust
 from esker.server.core.text import labels
+from esker.server.core.words.lists import Cue
 from esker.server.providers.extractive import cues
 from esker.server.providers.extractive.answers import Answer, last_offered, only_agrees, read_answer
 from esker.server.providers.extractive.authorship import authorship
@@ -44,7 +44,7 @@ _FEWEST_WORDS, _FEWEST_BARE, _FEWEST_LEANING = 2, 3, 4
 class CueRule:
     """Utterances that match `cue` become facts of this category and priority, introduced by `label`."""
 
-    cue: Pattern[str]
+    cue: Cue
     label: str
     category: Category
     priority: Priority

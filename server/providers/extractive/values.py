@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from esker.server.core.text.languages import ENGLISH, STOP_WORDS, language_of
-from esker.server.core.words.lists import cue, words
+from esker.server.core.words.lists import Cue, words
 from esker.server.core.words.scripts import CJK
 
 _CHARACTER = rf"[^\W{CJK}]"
@@ -21,7 +21,7 @@ _IN_DATE = re.compile(r"[年月日号]")
 _SENTENCE_OPENERS = frozenset('.!?:;\n•→—("“„«`*')
 # Names of days do not distinguish two rows: they are a part of a date, which is a value.
 _NO_NAMES = frozenset(word.casefold() for path in ("dates.weekdays", "dates.months") for word in words(path))
-_STATES = cue(*words("reflector.states"))
+_STATES = Cue(*words("reflector.states"))
 # All nouns of this language are capitalised.
 _WITHOUT_NAMES = "german"
 
