@@ -259,8 +259,10 @@ def _settles(said: Assertion, other: Assertion) -> bool:
     """Whether an assertion carries out a plan, makes a choice, or decides a doubt that an earlier one leaves open."""
     if negates(said.fingerprint) and not negates(other.fingerprint):
         return False
-    shared = said.terms & other.terms
-    if len(shared) > 1 and len(shared) >= _SETTLED * len(other.terms):
+    shared = len(said.terms & other.terms)
+    if other.open == "choice":
+        return 2 * shared >= len(other.terms) and any(value.terms <= other.terms for value in said.values)
+    if shared > 1 and shared >= _SETTLED * len(other.terms):
         return True
     dates = ((now, then) for now in said.values for then in other.values if now.kind == then.kind == "date")
     return any(_compared(now, then, said, other) == _Verdict.REPLACES for now, then in dates)
@@ -419,7 +421,7 @@ def _subjects(now: Value, then: Value) -> tuple[frozenset[str], frozenset[str]]:
     """Return the terms of both subjects; of two versions of one thing, the thing is part of the subject."""
     subject, former = now.subject, then.subject
     named, named_then = _without_digits(now), _without_digits(then)
-    if named == named_then and named and named < now.terms:
+    if named == named_then and named and named < now.terms and now.kind != "date":
         return subject | named, former | named
     if _is_numbered(now, then):
         return subject, former | named_then
