@@ -141,6 +141,16 @@ def test_an_appointment_is_found_by_its_former_day_unless_the_day_is_named_for_a
     assert said("We moved it to Thursday, Tuesday is the customer demo.", [demo, *others]).replaces is None
 
 
+def test_a_fact_that_replaces_a_row_already_replaces_what_it_changes_too() -> None:
+    old = row("Our gateway timeout is 30 seconds.")
+    assert said("Our gateway timeout is 45 seconds now.", [old], replaces="mem_1").replaces == f"mem_1\n{old.id}"
+
+
+def test_an_appointment_of_another_speaker_is_not_moved() -> None:
+    ana = observation("Ana said: My dentist is on Tuesday.", category="fact")
+    assert said("Tuesday is out, make it Thursday.", [ana], label="Ben said").replaces is None
+
+
 def test_nothing_is_replaced_by_a_lower_trust_or_a_reservation() -> None:
     old = row("Our database is MySQL.")
     new = "Our database is Postgres now."

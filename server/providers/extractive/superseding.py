@@ -157,7 +157,8 @@ def _marked(fact: Fact, said: Assertion, earlier: Sequence[tuple[str, Assertion]
         return replace(fact, content=_noted(fact.content, labels.UNLIKE, older)) if older else fact
     subject = next(filter(None, (_lacking(said, other, contents) for other in replaced)), "")
     content = _noted(fact.content, labels.REPLACES, subject) if subject and not by_agent else fact.content
-    return replace(fact, content=content, replaces="\n".join(other.name for other in replaced))
+    names = (*(fact.replaces or "").splitlines(), *(other.name for other in replaced))
+    return replace(fact, content=content, replaces="\n".join(dict.fromkeys(names)))
 
 
 def _noted(content: str, note: str, words: str) -> str:
@@ -202,22 +203,22 @@ def _judged(
         return []
     latest_first = [other for _, other in reversed(earlier)]
     moved = [] if by_agent else _moved(said, latest_first)
-    found = [
-        (_Verdict.REPLACES if other in moved else _verdict(said, other, by_agent=by_agent), other)
-        for other in latest_first
-    ]
-    found = [one for one in found if one[0]]
-    if not by_agent and not any(verdict == _Verdict.REPLACES for verdict, _ in found):
-        # An agent's findings are not what "make it 45" is about.
-        said_by_user = [other for trust, other in reversed(earlier) if trust == "user"][:_NEAREST]
-        nearest = next((one for one in said_by_user if _answers_to(said, one) or _chooses(said, one)), None)
-        return [(_Verdict.REPLACES, nearest)] if nearest else found
-    return found
+    verdicts = (
+        _Verdict.REPLACES if other in moved else _verdict(said, other, by_agent=by_agent) for other in latest_first
+    )
+    found = [one for one in zip(verdicts, latest_first, strict=True) if one[0]]
+    if by_agent or any(verdict == _Verdict.REPLACES for verdict, _ in found):
+        return found
+    # An agent's findings are not what "make it 45" is about.
+    near = [other for trust, other in reversed(earlier) if trust == "user"][:_NEAREST]
+    nearest = next((other for other in near if _answers_to(said, other) or _chooses(said, other)), None)
+    return [(_Verdict.REPLACES, nearest)] if nearest and _is_comparable(said, nearest) else found
 
 
 def _moved(said: Assertion, latest_first: Sequence[Assertion]) -> list[Assertion]:
     """Return the earlier assertions whose appointment a new one moves; none if there are several appointments."""
-    moved = [other for other in latest_first if any(_reschedules(said, then) for then in other.values)]
+    comparable = (other for other in latest_first if _is_comparable(said, other))
+    moved = [other for other in comparable if any(_reschedules(said, then) for then in other.values)]
     return moved if all(_related(moved[0].topic, other.topic) for other in moved[1:]) else []
 
 
@@ -237,12 +238,12 @@ def _reschedules(said: Assertion, then: Value) -> bool:
 
 
 def _verdict(said: Assertion, other: Assertion, *, by_agent: bool) -> _Verdict:
-    if said.speaker != other.speaker or _elsewhere(said, other):
+    if not _is_comparable(said, other):
         return _Verdict.NOTHING
     if other.open or by_agent:
         settled = _settles(said, other) if other.open else _passes(said, other)
         return _Verdict.REPLACES if settled else _Verdict.NOTHING
-    if not other.firm or same_fact(said.fingerprint, other.fingerprint):
+    if same_fact(said.fingerprint, other.fingerprint):
         return _Verdict.NOTHING
     if any(replaces(said, other) for replaces in (_corrects, _opposes, _refutes, _passes)):
         return _Verdict.REPLACES
@@ -281,9 +282,10 @@ def _about(said: Assertion, then: Value, other: Assertion) -> _Verdict:
     return max((_compared(now, then, said, other) for now in said.values), default=_Verdict.NOTHING)
 
 
-def _elsewhere(said: Assertion, other: Assertion) -> bool:
-    """Whether a new assertion names an environment, such as staging, that the other does not."""
-    return bool((said.topic & places_of_software("environments")) - other.terms)
+def _is_comparable(said: Assertion, other: Assertion) -> bool:
+    """Whether both are of one speaker, and the new one names no environment, such as staging, that the other lacks."""
+    elsewhere = (said.topic & places_of_software("environments")) - other.terms
+    return said.speaker == other.speaker and bool(other.firm or other.open) and not elsewhere
 
 
 def _gives_up(said: Assertion, value: Value, other: Assertion) -> bool:
