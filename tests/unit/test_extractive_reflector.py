@@ -96,6 +96,11 @@ def test_rows_that_must_all_be_kept_are_unchanged() -> None:
     assert condensed([]).drafts == ()
 
 
+def test_a_ruling_that_is_repeated_counts_from_its_latest_statement() -> None:
+    first, other = ruling("User decision: the shop is on port 80."), ruling("User decision: the shop moved to port 81.")
+    assert left(first, other, first) == [first[0]]
+
+
 def test_the_least_important_rows_are_dropped_first_when_space_is_short() -> None:
     open_ends = [(f"Assistant left open: step {n} of the plan.", "low", "next_step", "assistant") for n in range(20)]
     reflected = condensed(log(RULE, *open_ends), 60)
@@ -382,6 +387,23 @@ def test_a_report_that_the_user_calls_wrong_goes() -> None:
     assert left(report, by_assistant) == [report[0], by_assistant[0]]
 
 
+@pytest.mark.parametrize(
+    ("said", "ruled"),
+    [
+        ("Freezer F2 reports -80 °C.", "User: do not believe F2's display; the probe shows -61 °C."),
+        ("Die Hotline behauptete, der Vertrag laufe bis August.", "User: Es gilt der Brief, nicht die Hotline."),
+        ("Web de La Encina: toda la carta es apta.", "User: nada de fritos, aunque la web diga otra cosa."),
+        ("恒温箱屏幕显示25.0 °C。", "恒温箱的屏幕不准，热电偶实测28.4 °C。"),
+        ("SP-20の画面：「校正OK」。", "画面の表示は信用しない。ずれが残っている。"),
+    ],
+)
+def test_a_report_goes_when_the_user_does_not_believe_its_source(said: str, ruled: str) -> None:
+    told, other = (said, "medium", "fact", "external"), ("The lab is closed on Fridays.", "medium", "fact", "external")
+    assert left(told, other, ruling(ruled)) == [other[0], ruled]
+    assert left((*told[:3], "assistant"), ruling(ruled)) == [said, ruled]
+    assert left(told, (ruled, "high", "fact", "assistant")) == [said, ruled]
+
+
 def test_a_changed_name_is_outdated_by_the_same_sentence_with_another_unless_both_can_be_true() -> None:
     old, new = (
         (f"結果：10月{day}日、本番の primary は {name} になった。", "medium", "outcome", "assistant")
@@ -449,6 +471,9 @@ def test_a_restatement_that_the_user_calls_one_goes_into_the_earlier_row() -> No
     assert left(first, denied) == [denied[0]]
     besides = ("User: as always, Nuria gets the window and a book, and lunch comes from the bakery.", *again[1:])
     assert left(first, besides) == [first[0], besides[0]]
+    pointing = ("ユーザー：その話は先日のとおり。", "medium", "fact", "user")
+    primary = ("ユーザー：本番の primary は db-a1。", "medium", "fact", "user")
+    assert left(primary, pointing) == [primary[0], pointing[0]]
     both_assistants = [(*row[:3], "assistant") for row in (first, again)]
     assert left(*both_assistants) == [first[0], again[0]]
     by_assistant = (*again[:3], "assistant")
@@ -536,6 +561,7 @@ def test_a_row_for_the_moment_goes(row: tuple[str, str, str, str]) -> None:
         ("The retry loop doubles the delay.", "low", "fact", "assistant"),
         CHANGED,
         ("`make test` failed: KeyError: 'id'", "low", "issue", "tool"),
+        ("User reported: It crashes now and then, and I would like to know why.", "low", "issue", "user"),
     ],
     ids=lambda row: row[0],
 )

@@ -33,8 +33,10 @@ def is_momentary(row: Memory, rows: Sequence[Memory]) -> bool:
         return True
     if row.priority != "low" or row.content.startswith(_LOOKED_FOR):
         return False
+    if row.category == "issue" and not _was_overcome(row, rows):
+        return False
     if row.trust == "tool":
-        return row.category != "issue" or _was_overcome(row, rows)
+        return True
     if row.trust == "external":
         return row.category == "fact"
     if row.category == "state_change":

@@ -22,7 +22,7 @@ from esker.server.core.text.languages import ENGLISH, STOP_WORDS, language_of
 from esker.server.core.text.terms import terms
 from esker.server.core.words.lists import Cue, words
 from esker.server.providers.extractive import cues
-from esker.server.providers.extractive.read_rows import MARKED, UNDECIDED, ReadRow
+from esker.server.providers.extractive.read_rows import DISTRUSTED, MARKED, UNDECIDED, ReadRow
 from esker.server.providers.extractive.superseding import with_replaced
 from esker.server.providers.extractive.values import Value, rivals
 
@@ -47,6 +47,9 @@ _CLAUSE_END = re.compile(r"[.,;:!?]\s+|[，。；：！？、]")
 _IDENTIFIER = re.compile(r"[-_./]")
 # Maximum words up to the name of what failed: "pytest: test_total fails".
 _NAMED_WITHIN = 3
+# Maximum words and characters up to the source that a report names: "The hotline says", "恒温箱屏幕显示".
+_SOURCE_WITHIN, _LONGEST_SOURCE = 3, 30
+_SENTENCE_END = re.compile(r"[.;!?]\s+|[。；！？]")
 # Maximum rows between what the assistant said and the user's "no" to it.
 _REFUSED_WITHIN = 3
 
@@ -118,14 +121,16 @@ def _says_more(older: ReadRow, newer: ReadRow) -> bool:
 def _candidates(rows: Sequence[ReadRow]) -> Iterator[tuple[ReadRow, list[ReadRow]]]:
     """Yield each row with the earlier rows that share enough of its terms.
 
-    One term is enough for a row that names a cause, and for an earlier row that leaves a choice open.
+    One term is enough for a row that names a cause or a source that is not believed, and for an earlier row that leaves
+    a choice open.
     """
     by_term: dict[str, list[int]] = defaultdict(list)
     for place, row in enumerate(rows):
         subject = row.fingerprint.subject
         shared = Counter(other for term in subject for other in by_term[term][-_MOST_ROWS:])
         alike = sorted(shared, key=lambda other: (-shared[other], -other))[:_MOST_ALIKE]
-        least = {other: 1 if row.finds_cause or rows[other].is_undecided else _SHARED_TERMS for other in alike}
+        is_one_enough = row.finds_cause or row.distrusts
+        least = {other: 1 if is_one_enough or rows[other].is_undecided else _SHARED_TERMS for other in alike}
         yield row, [rows[other] for other in sorted(alike) if shared[other] >= least[other]]
         for term in subject:
             by_term[term].append(place)
@@ -173,7 +178,7 @@ def _outdates(newer: ReadRow, older: ReadRow) -> bool:
         return False
     if older.asks:
         return _answers(newer, older)
-    if _is_later_status(newer, older):
+    if _is_later_status(newer, older) or _disbelieves(newer, older):
         return True
     if older.row.category in ("issue", "next_step"):
         return _settles(newer, older) if older.is_undecided else _ends(newer, older)
@@ -279,6 +284,17 @@ def _is_later_status(newer: ReadRow, older: ReadRow) -> bool:
     named, named_before = (row.text.partition(" ")[0].rstrip(":,") for row in (newer, older))
     same = named == named_before and bool(_IDENTIFIER.search(named))
     return same and newer.row.category in _ENDS and newer.row.session_id == older.row.session_id
+
+
+def _disbelieves(newer: ReadRow, older: ReadRow) -> bool:
+    """Whether the user does not believe the source of a report, which its first words name."""
+    reports = older.row.trust in ("tool", "external") and older.row.priority != "high"
+    if not newer.distrusts or not reports or older.row.category not in ("fact", "outcome"):
+        return False
+    opening = _CLAUSE_END.split(older.text)[0]
+    source = frozenset(terms(" ".join(opening.split()[:_SOURCE_WITHIN])[:_LONGEST_SOURCE]))
+    about = next(part for part in _SENTENCE_END.split(newer.text) if DISTRUSTED.search(part))
+    return bool(source & frozenset(terms(about)) & older.fingerprint.subject)
 
 
 def _makes_work(newer: ReadRow, older: ReadRow) -> bool:

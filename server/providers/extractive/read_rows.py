@@ -22,10 +22,13 @@ MARKED = Cue(*(word for name in ("changes", "changes_behind", "becomes") for wor
 """Says that something changed."""
 UNDECIDED = Cue(*words("reflector.undecided"))
 """Leaves a choice open."""
+DISTRUSTED = Cue(*words("reflector.distrusted"))
+"""Says that a source of reports is not believed."""
 _CHANGES = ("decision", "state_change")
 _LIMITED = Cue(*words("reflector.limited"))
 _SAID = re.compile(rf"^{any_of(words('reflector.speakers'))}\s?[:：]\s?", re.IGNORECASE)
-_SPEAKERS = frozenset(terms(" ".join(words("reflector.speakers"))))
+SPEAKERS = frozenset(terms(" ".join(words("reflector.speakers"))))
+"""The terms of the words that name a speaker; they are not a subject."""
 _SUSPECTED = Cue(*words("reflector.suspected"))
 _CAUSE_FOUND = Cue(*words("reflector.cause_found"))
 
@@ -52,13 +55,13 @@ class ReadRow:
         """The terms of what the text is about, without its values."""
         small = STOP_WORDS[language_of(self.text) or ENGLISH]
         return self.fingerprint.subject.difference(
-            small, _SPEAKERS, *(terms(value.text) for value in self.values.values)
+            small, SPEAKERS, *(terms(value.text) for value in self.values.values)
         )
 
     @cached_property
     def said(self) -> frozenset[str]:
         """All terms of the text, and words that name no thing."""
-        return self.fingerprint.terms | STOP_WORDS[language_of(self.text) or ENGLISH] | _SPEAKERS
+        return self.fingerprint.terms | STOP_WORDS[language_of(self.text) or ENGLISH] | SPEAKERS
 
     @cached_property
     def values(self) -> Values:
@@ -84,6 +87,11 @@ class ReadRow:
     def finds_cause(self) -> bool:
         """Whether the row names a cause that was found."""
         return bool(_CAUSE_FOUND.search(self.text)) and not self.suspects
+
+    @cached_property
+    def distrusts(self) -> bool:
+        """Whether the user does not believe a source."""
+        return self.row.trust == "user" and bool(DISTRUSTED.search(self.text))
 
     @cached_property
     def is_undecided(self) -> bool:

@@ -97,7 +97,7 @@ def _without_repeats(rows: Sequence[_MergedRow], vectors: Mapping[str, Sequence[
             kept.append(one)
         else:
             kept[places[repeats]] = _merged(kept[places[repeats]], one)
-    return kept
+    return sorted(kept, key=lambda one: one.row.said_at)
 
 
 def _merged(before: _MergedRow, one: _MergedRow) -> _MergedRow:
@@ -105,7 +105,8 @@ def _merged(before: _MergedRow, one: _MergedRow) -> _MergedRow:
     both = [more for more, other in ((one, before), (before, one)) if _is_trusted_as(more.row, other.row)]
     fullest = before if says_again(one.row, before.row) else max(both, key=lambda x: len(set(terms(x.row.content))))
     ids = tuple(source for more in (before, one) if more in both for source in more.ids)
-    return _MergedRow(replace(fullest.row, priority=priority), ids)
+    said_at = max(more.row.said_at for more in both)
+    return _MergedRow(replace(fullest.row, priority=priority, said_at=said_at), ids)
 
 
 def _is_trusted_as(row: Memory, other: Memory) -> bool:

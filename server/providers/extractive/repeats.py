@@ -14,6 +14,7 @@ from esker.server.core.facts.same_fact import SAME_MEANING, Fingerprint, fingerp
 from esker.server.core.records import Memory
 from esker.server.core.text.labels import own_statement
 from esker.server.core.words.lists import Cue, words
+from esker.server.providers.extractive.read_rows import SPEAKERS
 from esker.server.providers.extractive.values import read_values
 
 # Maximum rows that share a term for it to make them candidates; a more frequent term distinguishes nothing.
@@ -59,8 +60,9 @@ def says_again(row: Memory, earlier: Memory) -> bool:
         return False
     if negates(words_now) != negates(words_then) or opposed(words_now, words_then):
         return False
-    shared = len(words_now.subject & words_then.subject)
-    return shared >= _SHARED_TERMS and 2 * shared >= len(words_now.subject)
+    subject = words_now.subject - SPEAKERS
+    shared = len(subject & words_then.subject)
+    return shared >= _SHARED_TERMS and 2 * shared >= len(subject)
 
 
 def _root(first: Sequence[int | None], place: int) -> int:
