@@ -334,3 +334,18 @@ def test_hostile_text_is_judged_in_linear_time(hostile: str) -> None:
     begun = time.process_time()
     with_replaced([fact(hostile)], [observation(hostile + "Redis")])
     assert time.process_time() - begun < 5
+
+
+@pytest.mark.parametrize(
+    ("reported", "replaces"),
+    [
+        ("Assistant found: The retry limit is 3.", True),
+        ("Assistant found: The retry limit is 3; the queue lives in memory", False),
+        ("User said: The retry limit is 3; the queue lives in memory", True),
+    ],
+)
+def test_a_persons_statement_replaces_no_report_of_several_things(reported: str, replaces: bool) -> None:
+    trust = "user" if reported.startswith("User") else "assistant"
+    row = observation(reported, category="fact", trust=trust)
+    said = observe(conversation(("user", "The retry limit is 5 now, not 3."))).facts
+    assert [bool(fact.replaces) for fact in with_replaced(said, [row])] == [replaces]

@@ -40,6 +40,9 @@ _NEAREST = 3
 # Maximum earlier assertions, the latest ones, that a term makes candidates, and maximum candidates: those that share
 # most terms, and as many of the last. Higher values find more and take longer.
 _MOST_SHARING, _MOST_ALIKE = 100, 20
+# Maximum characters of an agent's row that a person's statement replaces. A higher value loses more of what else the
+# row tells; a lower one leaves more overtaken rows.
+_LONGEST_REPLACED = 200
 # Maximum characters of the words that a note quotes.
 _LONGEST_NOTE = 160
 _DIGITS = re.compile(r"\d+")
@@ -71,7 +74,11 @@ def with_replaced(facts: Sequence[Fact], previous: Sequence[Memory]) -> list[Fac
         if said is None:
             marked.append(fact)
             continue
-        mine = [(trust, other) for trust, other in earlier.like(said) if _may_replace(fact, said, trust)]
+        mine = [
+            (trust, other)
+            for trust, other in earlier.like(said)
+            if _may_replace(fact, said, trust) and not (fact.trust != trust == "assistant" and _is_report(other))
+        ]
         new = _marked(fact, said, mine, contents)
         cited = {seq for other in marked if new.content != fact.content for seq in _cited(other, new.replaces)}
         marked.append(replace(new, source_seqs=tuple(sorted({*fact.source_seqs, *cited}))))
@@ -143,6 +150,11 @@ def _may_replace(fact: Fact, said: Assertion, trust: str) -> bool:
     if fact.tentative or not (fact.trust in ("user", "assistant") or said.speaker):
         return False
     return at_least_as_trusted(fact.trust, trust)  # type: ignore[arg-type]
+
+
+def _is_report(said: Assertion) -> bool:
+    """Whether an agent tells so much at once that a person's remark on one thing does not replace it."""
+    return len(said.statement) > _LONGEST_REPLACED or ";" in said.statement
 
 
 def _marked(fact: Fact, said: Assertion, earlier: Sequence[tuple[str, Assertion]], contents: Mapping[str, str]) -> Fact:
