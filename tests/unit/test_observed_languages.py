@@ -51,7 +51,10 @@ def test_a_statement_becomes_a_fact_of_its_kind(
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-@pytest.mark.parametrize("kind", ["order", "leaves_alone", "question", "supposition"])
+@pytest.mark.parametrize(
+    "kind",
+    ["order", "order_to_show", "order_at_place", "order_to_look", "leaves_alone", "question", "supposition"],
+)
 def test_orders_of_the_moment_questions_and_suppositions_leave_no_fact(language: str, kind: str) -> None:
     assert _facts(language, kind) == []
 
@@ -99,3 +102,10 @@ def test_a_courtesy_at_the_end_of_an_answer_is_not_answered(language: str, kind:
     reply = SENTENCES[language]["was_missing"]
     shown = conversation(("user", "auth.py"), ("assistant", f"{_BEFORE} {courtesy}"), ("user", reply))
     assert all(courtesy not in fact.content for fact in observe(shown).facts)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_an_order_that_changes_a_value_is_a_decision(language: str) -> None:
+    [fact] = _facts(language, "change")
+    assert (fact.category, fact.priority in ("high", "medium")) == ("decision", True)
+    assert "250" in fact.content
