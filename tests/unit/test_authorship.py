@@ -26,6 +26,7 @@ PASTED = {
     "a frame": '  File "/srv/app.py", line 12, in main',
     "a frame in JavaScript": "    at login (src/auth.ts:45:11)",
     "a diagnostic": "src/auth.ts:45:11: 'x' is never used",
+    "a warning of a linter": "6:10  Warning: 'Request' is defined but never used.",
     "a warning of a compiler": "warning: you should never use floats for money",
     "an error of a tool": "npm ERR! missing script: build",
     "JSON": '{"rule": "never use floats"}',

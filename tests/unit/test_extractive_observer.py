@@ -80,6 +80,18 @@ def test_a_question_asserts_nothing(said: str) -> None:
         assert fact.content.startswith("User asked")
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        "En app.py, buscá la sección del login.",
+        "También mostrá el valor de USERS_FILE.",
+        "Cerrá Vite y ejecutá el bat.",
+    ],
+)
+def test_an_order_in_the_spanish_of_argentina_leaves_no_fact(said: str) -> None:
+    assert facts(conversation(("user", said))) == []
+
+
 def test_a_denied_or_planned_action_is_not_an_outcome() -> None:
     said = facts(
         conversation(

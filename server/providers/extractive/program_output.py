@@ -36,6 +36,7 @@ _OUTPUT = tuple(
         r"^\s*(?:npm|yarn|pnpm) (?:ERR!|(?:WARN|error|warn)\b)",
         r"^\s*\S{1,200}[:(]\d+[:,]\d+\)?:? ",
         r"^\s+(?:\([\w .-]{1,60}\) )?[\w./-]{1,200}:\d+: \S",
+        r"^\s*\d{1,6}:\d{1,5}\s+(?:[Ee]rror|[Ww]arning)\b",
         r"^\s*(?:E  |FAILED |PASSED |PASS |FAIL |ok \d|not ok \d|--- FAIL|=== RUN|[✓✔✗✘×] )",
         r"^\s*\d+ (?:passed|failed|errors?|warnings?)\b",
         r"^\s*(?:\d+ \||\|? *\^+|~+\^)",
