@@ -320,6 +320,9 @@ def test_a_choice_is_kept_with_its_options_even_if_it_is_one_word() -> None:
         ("Want me to start implementing it?", "this plan must be written in such a way that it lasts"),
         ("What would you like to work on?", "alerts fire twice for the same buoy since Monday"),
         ("Could you run it as the owner?", "the migrator role is called tl_owner"),
+        ("Which of the two roles should own the tables?", "In grants.sql, look at the roles of the tables first."),
+        ("Which of the two roles should own the tables?", "from grants import tables_of_role"),
+        ("Which of the two roles should own the tables?", "tables = read_roles(grants)"),
     ],
 )
 def test_a_reply_is_not_always_an_answer(question: str, reply: str) -> None:

@@ -103,7 +103,22 @@ def test_a_sentence_knows_the_one_before_it_in_its_line() -> None:
 
 
 @pytest.mark.parametrize(
-    "piece", ["**a ", "[a](", "- a\n  ", "| a |\n", "# a\n", "`", "a: ", "> a\n", "  - ", "*_- ", "1. "]
+    ("said", "plain"),
+    [
+        ("👩\u200d💻 The build uses Node 22.", "The build uses Node 22."),
+        ("\u200d The port is 8377.", "The port is 8377."),
+        ("*(Note: the port is 8377.)*", "(Note: the port is 8377.)"),
+        ("The port is *really* 8377.", "The port is really 8377."),
+        ("The files are src/*.py and *.toml here.", "The files are src/*.py and *.toml here."),
+        ("The area is 3 * 4 * 5 here.", "The area is 3 * 4 * 5 here."),
+    ],
+)
+def test_a_statement_contains_neither_the_parts_of_emojis_nor_marks_of_emphasis(said: str, plain: str) -> None:
+    assert texts(said) == [plain]
+
+
+@pytest.mark.parametrize(
+    "piece", ["**a ", "*a ", "[a](", "- a\n  ", "| a |\n", "# a\n", "`", "a: ", "> a\n", "  - ", "*_- ", "1. "]
 )
 def test_hostile_text_is_read_in_linear_time(piece: str) -> None:
     def seconds(length: int) -> float:

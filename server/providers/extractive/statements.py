@@ -29,7 +29,11 @@ _EMPHASIS = re.compile(r"(\*\*)(?=\S)(.{1,200}?)(?<=\S)\1")
 _LINK = re.compile(r"\[([^\]\n]{1,200})\]\(([^)\s]{1,300})\)")
 _BOLD_LINE = re.compile(r"^\s*(\*\*)(?=\S)([^*]{1,120}?)(?<=\S)\1\s*[:：]?\s*$")
 _BOLD_LEAD = re.compile(r"^(\*\*)(?=\S)(.{1,80}?)(?<=\S)\1\s*(?:[:：—–-]+\s*)?")
-_ORNAMENT = re.compile(r"[\U0001F300-\U0001FAFF\u2600-\u27BF\uFE0F]\s*")
+_EMOJI = "\U0001f1e6-\U0001f1ff\U0001f300-\U0001faff\u2600-\u27bf\ufe0e\ufe0f\u20e3"
+# A joiner belongs to an emoji, except between letters.
+_ORNAMENT = re.compile(rf"[{_EMOJI}][{_EMOJI}\u200D]*\s*|(?<!\S)\u200D\s*")
+# Marks of a single star at the ends of words; those of "src/*.py" are not.
+_SLANTED = re.compile(r"(?<![^\s(“\"])\*(?=[\w(¿¡“\"])([^*\n]{1,300})(?<=\S)\*(?![\w*])")
 _NUMBER = re.compile(r"^\d{1,2}[.)]\s+")
 
 
@@ -179,7 +183,7 @@ def _led(text: str) -> str:
 
 def _plain(text: str) -> str:
     """Return a text without emphasis, ornaments, link targets and a number at its beginning."""
-    text = _LINK.sub(_link_text, _EMPHASIS.sub(r"\2", text))
+    text = _LINK.sub(_link_text, _SLANTED.sub(r"\1", _EMPHASIS.sub(r"\2", text)))
     return _NUMBER.sub("", _ORNAMENT.sub("", text)).strip()
 
 
