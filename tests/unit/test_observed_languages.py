@@ -68,6 +68,15 @@ def test_temporary_work_leaves_no_outcome(language: str) -> None:
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
+def test_an_outcome_quotes_the_user_who_says_that_it_did_not_help(language: str) -> None:
+    words = SENTENCES[language]["still_fails"]
+    shown = conversation(("user", "auth.py"), ("assistant", "Fixed the login in `auth.py`."), ("user", words))
+    [outcome] = [fact for fact in observe(shown).facts if fact.category == "outcome"]
+    assert outcome.content == f"Outcome: Fixed the login in `auth.py`. (but then: “{words}”)"
+    assert outcome.source_seqs == (2, 3)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("kind", ["third_party", "log"])
 def test_the_words_of_others_never_become_a_ruling_of_the_user(language: str, kind: str) -> None:
     assert all(fact.priority == "low" and fact.category == "fact" for fact in _facts(language, kind))

@@ -34,6 +34,8 @@ IN_ANSWER = " (in answer to: "
 """Precedes the words that a row answers."""
 REPLACES = " (replaces: "
 """Precedes the words of the row that a row replaces, without its value, where they name a subject that it lacks."""
+BUT = " (but then: "
+"""Precedes the words in which the user says that the work did not help."""
 UNLIKE = " (unlike: "
 """Precedes the words of an older row that has another value and may still hold, without that value."""
 LEFT_OUT = "…"
@@ -47,7 +49,7 @@ _ALL = (
     COMMITTED, OTHER_SAID,
 )  # fmt: skip
 _NOTES = (REPLACES, UNLIKE)
-_QUOTATIONS = (PURPOSE, IN_ANSWER, ABOUT, *_NOTES)
+_QUOTATIONS = (BUT, PURPOSE, IN_ANSWER, ABOUT, *_NOTES)
 _LABEL = re.compile(rf"^(?:{'|'.join(_ALL)})(?:{re.escape(WITH_IMAGE)})?: ")
 
 

@@ -72,6 +72,8 @@ WOULD = _observer("would")
 CONDITION = _observer("condition")
 # An order of the moment: it is carried out and done with.
 MOMENTARY = _observer("momentary")
+# Says that the work before did not help.
+STILL_FAILS = _observer("still_fails")
 # Work that will not stay.
 TEMPORARY = _observer("temporary")
 # An order to leave something alone until the work goes on.

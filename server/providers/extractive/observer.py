@@ -28,6 +28,8 @@ from esker.server.providers.extractive.telling import names, stands_alone
 from esker.server.providers.roles import Meter
 
 _MOST_FILES, _MOST_FILES_BESIDE = 12, 4
+# Maximum characters of the words with which a user says that the work did not help.
+_LONGEST_REFUTATION = 120
 # Minimum terms that a failure and its explanation share.
 _SHARED_TERMS = 2
 
@@ -117,10 +119,12 @@ def _facts(
 ) -> list[Fact]:
     """Return the facts of all turns; `contents` are those of the user's earlier rows.
 
-    Where a user takes back the last rulings, the next one replaces them.
+    Where a user takes back the last rulings, the next one replaces them. An outcome of the turn before quotes the user
+    who says that it did not help.
     """
     facts: list[Fact] = []
     ruled: list[Fact] = []
+    last: list[Fact] = []
     for turn in turns:
         before = [*contents, *(fact.content for fact in facts if fact.trust == "user")]
         told = list(_turn_facts(turn, calls, before, cwd))
@@ -128,9 +132,19 @@ def _facts(
         if rulings and ruled and turn.opening and turn.opening.takes_back:
             facts = [fact for fact in facts if fact is ruled[-1] or fact not in ruled]
             told[told.index(rulings[0])] = replace(rulings[0], replaces=ruled[-1].content)
+        if turn.opening and turn.opening.refutes:
+            facts = [_refuted(fact, turn.opening) if fact in last else fact for fact in facts]
         facts += told
-        ruled = rulings or ruled
+        ruled, last = rulings or ruled, told
     return facts
+
+
+def _refuted(fact: Fact, opening: Speech) -> Fact:
+    """Return an agent's outcome with the words that refute it; any other fact as it is."""
+    if fact.category != "outcome" or fact.trust != "assistant":
+        return fact
+    content = f"{fact.content}{labels.BUT}“{clip(opening.refutes or '', _LONGEST_REFUTATION)}”)"
+    return replace(fact, content=content, source_seqs=(*fact.source_seqs, opening.message.seq))
 
 
 def _turn_facts(turn: _UserTurn, calls: dict[str, tools.ToolCall], before: Sequence[str], cwd: str) -> Iterator[Fact]:

@@ -105,6 +105,11 @@ class Speech:
         return any(block.get("type") == "image" for block in self.message.content)
 
     @property
+    def refutes(self) -> str | None:
+        """The words that say that the work before did not help, or None."""
+        return next((said for said in self.utterances if cues.STILL_FAILS.search(said) and not cues.asks(said)), None)
+
+    @property
     def takes_back(self) -> bool:
         """Whether the message takes back what the user decided before."""
         return any(cues.TAKES_BACK.search(said) for said in self.utterances)
