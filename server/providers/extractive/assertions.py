@@ -30,6 +30,8 @@ _OPENING = (
 matches at a place wins, so turns of several words come before the prepositions that they begin with."""
 _CLOSING = ("instead", "also", "gone", "changes", "puts", "uses", "is", "from", "to", "at", "object", "topic")
 """Kinds of segments whose content precedes their word, in languages with postpositions; the lists end in `_behind`."""
+_CUES = ("small", "when", "unsure", "undecided", "others", "past", "corrects", "works", "one_of_many")
+"""Lists of words that are looked for anywhere in a statement or clause."""
 _VERBS = frozenset(("replaces", "becomes", "inherits", "holds", "changes", "sets", "puts", "uses", "is"))
 # Kinds of segments that mark a change of what their clause says.
 _MARKS = frozenset(("replaces", "becomes", "gone", "swaps", "inherits", "changes", "instead", "now"))
@@ -117,18 +119,13 @@ class _Grammar:
         else:
             found = {kind: _lists(kind, language) for kind in _OPENING}
         self.opener = _classes(found)
-        self.small = _pattern(_lists("small", language))
-        self.when = _pattern(_lists("when", language))
-        self.unsure = _pattern(_lists("unsure", language))
-        self.undecided = _pattern(_lists("undecided", language))
-        self.others = _pattern(_lists("others", language))
-        self.past = _pattern(_lists("past", language))
-        self.corrects = _pattern(_lists("corrects", language))
-        self.works = _pattern(_lists("works", language))
+        self.cue = {name: _pattern(_lists(name, language)) for name in _CUES}
         self.copula = _lists("dash", language)
         self.many = frozenset(self.terms(" ".join(_lists("many", language))))
-        self.one_of_many = _pattern(_lists("one_of_many", language))
-        self.attributes = [(key, _pattern(entries)) for key, entries in _attributes(language).items()]
+        showing = keyed("assertions.attributes", language)
+        self.attributes = [
+            (key, _pattern([word for word in showing if showing[word] == key])) for key in sorted({*showing.values()})
+        ]
 
     def terms(self, text: str) -> list[str]:
         """Return the terms of a text; an ordinal is its number."""
@@ -136,16 +133,9 @@ class _Grammar:
 
     def telling(self, text: str) -> list[str]:
         """Return the terms of a text without times beside it, doubts and words that say nothing about a subject."""
-        for said in (self.when, self.undecided, self.unsure, self.small):
-            text = said.sub(" ", text)
+        for name in ("when", "undecided", "unsure", "small"):
+            text = self.cue[name].sub(" ", text)
         return self.terms(text)
-
-
-def _attributes(language: str) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
-    for word, key in keyed("assertions.attributes", language).items():
-        found.setdefault(key, []).append(word)
-    return found
 
 
 def _pattern(entries: Sequence[str]) -> re.Pattern[str]:
@@ -229,7 +219,7 @@ def _read(content: str) -> Assertion:
     grammar = _grammar(_language_of(statement))
     read = _Reader(grammar, statement, is_planned=labels.is_planned(said))
     told = frozenset(grammar.telling(statement))
-    works = frozenset(grammar.telling(grammar.works.sub(" ", statement)))
+    works = frozenset(grammar.telling(grammar.cue["works"].sub(" ", statement)))
     inherited = grammar.telling(content.partition(labels.REPLACES)[2])
     return Assertion(
         name=content,
@@ -244,7 +234,7 @@ def _read(content: str) -> Assertion:
         loose=frozenset(read.loose),
         firm=read.firm,
         open=read.open,
-        corrects=content.startswith(labels.CORRECTION) or bool(grammar.corrects.search(statement)),
+        corrects=content.startswith(labels.CORRECTION) or bool(grammar.cue["corrects"].search(statement)),
         works=works if works < told else frozenset(),
     )
 
@@ -261,19 +251,19 @@ class _Reader:
         self.attributes = {f"@{key}" for key, pattern in grammar.attributes if pattern.search(statement)}
         self._former: list[frozenset[str]] = []
         self._swapped = False
-        asserts = not statement.rstrip(" \"'”)").endswith(("?", "？")) and not grammar.others.search(statement)
+        asserts = not statement.rstrip(" \"'”)").endswith(("?", "？")) and not grammar.cue["others"].search(statement)
         if grammar.copula:
             statement = _DASH.sub(f" {grammar.copula[0]} ", statement)
-        is_choice = grammar.undecided.search(statement) is not None
+        is_choice = grammar.cue["undecided"].search(statement) is not None
         self.open = ("choice" if is_choice else "plan") if asserts and (is_choice or is_planned) else ""
         self.firm = asserts and not self.open
-        for clause in _CLAUSE.split(grammar.corrects.sub(" ", statement)):
-            if grammar.unsure.search(clause) and not is_planned:
+        for clause in _CLAUSE.split(grammar.cue["corrects"].sub(" ", statement)):
+            if grammar.cue["unsure"].search(clause) and not is_planned:
                 # A clause behind a condition or a plan depends on it; a clause before it does not.
                 if self.firm and not (self.values or self.given_up):
                     self.firm, self.open = False, "doubt"
                 break
-            for segments in self._clauses(grammar.unsure.sub(" ", clause)):
+            for segments in self._clauses(grammar.cue["unsure"].sub(" ", clause)):
                 self._read(segments)
         if self.values:
             self.given_up += self._former
@@ -285,7 +275,7 @@ class _Reader:
     def _clauses(self, text: str) -> Iterator[list[_Segment]]:
         """Yield the segments of a text, cut at conjunctions."""
         clause: list[_Segment] = []
-        for segment in self._segments(self.grammar.when.sub(" ", text)):
+        for segment in self._segments(self.grammar.cue["when"].sub(" ", text)):
             if segment.kind == "breaks":
                 yield clause
                 clause = [_Segment("start", "", segment.text)]
@@ -315,12 +305,12 @@ class _Reader:
             yield _Segment(kind, match[0].casefold(), self._content(text[match.end() : end]))
 
     def _content(self, text: str) -> str:
-        return self.grammar.small.sub(" ", text).lstrip(" \t\"'“”„«»`*,").rstrip(" \t\"'“”„«»`*.,")
+        return self.grammar.cue["small"].sub(" ", text).lstrip(" \t\"'“”„«»`*,").rstrip(" \t\"'“”„«»`*.,")
 
     def _read(self, segments: Sequence[_Segment]) -> None:
         kinds = {segment.kind for segment in segments}
         self._swapped = self._swapped or "swaps" in kinds
-        if self.grammar.one_of_many.match(segments[0].text) if segments else True:
+        if self.grammar.cue["one_of_many"].match(segments[0].text) if segments else True:
             return
         if rejected := self._rejected(segments):
             self._former.append(rejected)
@@ -354,7 +344,7 @@ class _Reader:
 
     def _is_past(self, segments: Sequence[_Segment], kinds: set[str]) -> bool:
         changed = kinds & {"replaces", "becomes", "inherits", "changes", "now"}
-        return not changed and any(self.grammar.past.search(f"{one.word} {one.text}") for one in segments)
+        return not changed and any(self.grammar.cue["past"].search(f"{one.word} {one.text}") for one in segments)
 
     def _given_up(self, segments: Sequence[_Segment], kinds: set[str]) -> Iterator[frozenset[str]]:
         """Yield the terms of what a clause may give up; only the value of an earlier assertion is given up by it."""
@@ -362,11 +352,7 @@ class _Reader:
         for place, segment in enumerate(segments):
             options = [segment.text]
             if segment.kind == "gone":
-                options += [
-                    start,
-                    *(one.text for one in segments[place + 1 :]),
-                    *(one.text for one in segments[1:place]),
-                ]
+                options = [one.text for one in segments]
             elif segment.kind == "replaces":
                 options = [segment.text or start]
             elif segment.kind == "becomes" and place == 1:
@@ -423,12 +409,10 @@ class _Reader:
         if goals:
             yield from goals
             return
-        objects = [one for one in by_kind if one[0].kind in ("uses", "is", "puts", "sets", "object", "topic_value")]
+        holding = ("object", "is", "uses") if self.grammar.postpositions else ("uses", "is", "puts", "sets")
+        objects = [one for one in by_kind if one[0].kind in holding]
         telling = [one for one in objects if one[1] != "word"]
         places = [one for one in by_kind if one[0].kind in ("at", "to", "by")]
-        if self.grammar.postpositions:
-            objects = [one for one in by_kind if one[0].kind in ("object", "is", "uses")]
-            telling = [one for one in objects if one[1] != "word"]
         opens = not segments[0].text
         at_names = [one for one in places if one[1] != "word" and not (opens and one[0] is segments[1])]
         amounts = [one for one in by_kind if _is_amount(one[1]) and one[0].kind != "start" and one not in telling]

@@ -1,9 +1,10 @@
 """Decides by words alone which earlier assertion a new one replaces, and which older one says otherwise.
 
-A new assertion replaces an earlier one in three ways. It names the value that it gives up ("from X to Y", "Y, not X",
-"X is switched off"), and the earlier one has this value. It gives the same subject another value of the same kind, and
-says that something changed, or the subject can have only one. Or it takes back or denies what was said. Words of other
-people, conditions, plans, questions and additions replace nothing, and neither does a statement with another scope.
+A new assertion replaces an earlier one in four ways. It names the value that it gives up ("from X to Y", "Y, not X",
+"X won't work, take Y"), and the earlier one has this value. It gives the same subject another value of the same kind,
+and says that something changed, or the subject can have only one. It takes back, denies or refutes what was said, or
+reports that what failed works. Or it settles what was left open: a plan is carried out, a choice is made. Words of
+other people, conditions, plans, questions and additions replace nothing, nor does a statement with another scope.
 A row that is replaced by mistake is lost to recall; one that is not replaced is merely old. So in doubt both stay, and
 the newer one says that the older says otherwise.
 """
