@@ -21,8 +21,7 @@ from esker.server.usecases.parts import Parts
 from evals.scoring.meaning import Meaning
 from tests.support.api import PATIENCE
 from tests.support.clock import FakeClock
-from tests.support.databases import cloned
-from tests.support.kept_servers import KeptServer, KeptServers
+from tests.support.kept_servers import KeptDatabase, KeptServer, KeptServers
 from tests.support.made import FAST, begin_run, end_run, made_at, scratch
 from tests.support.model_server import ModelServer, model_server
 
@@ -98,14 +97,32 @@ def cluster() -> Generator[Cluster]:
         yield running
 
 
+@pytest.fixture(scope="session")
+async def kept_servers(cluster: Cluster) -> AsyncGenerator[KeptServers]:
+    """The servers of this test process, started on first use."""
+    servers = KeptServers(cluster)
+    yield servers
+    await servers.close()
+
+
 @pytest.fixture
-def database_url(cluster: Cluster, request: pytest.FixtureRequest) -> Generator[str]:
-    """An empty database of this test alone, as the app role sees it: that of its kept server, if it uses one."""
-    if kept := [name for name in ("server", "scripted_server") if name in request.fixturenames]:
-        yield request.getfixturevalue(kept[0]).database_url
-        return
-    with cloned(cluster) as name:
-        yield cluster.url(database=name)
+async def database_alone(kept_servers: KeptServers) -> KeptDatabase:
+    """An empty database without a server."""
+    return await kept_servers.alone()
+
+
+@pytest.fixture
+def kept_database(request: pytest.FixtureRequest) -> KeptDatabase:
+    """An empty database: that of the test's server, if it uses one."""
+    if servers := [name for name in ("kept_server", "scripted_server") if name in request.fixturenames]:
+        return request.getfixturevalue(servers[0]).database
+    return request.getfixturevalue("database_alone")
+
+
+@pytest.fixture
+def database_url(kept_database: KeptDatabase) -> str:
+    """The test's database, as the app role sees it."""
+    return kept_database.url
 
 
 @pytest.fixture
@@ -127,10 +144,9 @@ def settings() -> Settings:
 
 
 @pytest.fixture
-async def database(database_url: str) -> AsyncGenerator[Database]:
+def database(kept_database: KeptDatabase) -> Database:
     """The test's database, open."""
-    async with Database(database_url, connections=10) as opened:
-        yield opened
+    return kept_database.open
 
 
 @pytest.fixture
@@ -152,24 +168,16 @@ async def pool_id(who: Principal) -> str:
     return who.pool_id
 
 
-@pytest.fixture(scope="session")
-async def kept_servers(cluster: Cluster) -> AsyncGenerator[KeptServers]:
-    """The servers of this test process, started on first use."""
-    servers = KeptServers(cluster)
-    yield servers
-    await servers.close()
-
-
 @pytest.fixture
-async def server(kept_servers: KeptServers) -> KeptServer:
+async def kept_server(kept_servers: KeptServers) -> KeptServer:
     """A server on a real socket with an empty database, the system's clock and its own job runner."""
     return await kept_servers.get({"ESKER_EMBEDDER": "none"})
 
 
 @pytest.fixture
-async def client(server: KeptServer) -> AsyncGenerator[httpx2.AsyncClient]:
+async def client(kept_server: KeptServer) -> AsyncGenerator[httpx2.AsyncClient]:
     """A client of the server."""
-    async with httpx2.AsyncClient(base_url=server.url, timeout=PATIENCE) as connected:
+    async with httpx2.AsyncClient(base_url=kept_server.url, timeout=PATIENCE) as connected:
         yield connected
 
 
@@ -189,7 +197,7 @@ def model(kept_model: ModelServer) -> ModelServer:
 
 @pytest.fixture
 async def scripted_server(kept_servers: KeptServers, model: ModelServer) -> KeptServer:
-    """A server like `server` that asks the scripted model."""
+    """A server like `kept_server` that asks the scripted model."""
     server = await kept_servers.get(model.environment())
     # A server that still ran a job of the last test may have asked until now.
     model.forget()

@@ -29,11 +29,11 @@ from tests.support.serving import serving
 
 
 @pytest.fixture
-async def served(server: KeptServer, client: httpx2.AsyncClient) -> str:
+async def served(kept_server: KeptServer, client: httpx2.AsyncClient) -> str:
     """The URL of a server with two memories."""
     rows = [{"content": "Our river is the Rhine.", "project": "p"}, {"content": "Our hill is the Brocken."}]
     await client.post("/v1/memories/batch", json={"memories": rows})
-    return server.url
+    return kept_server.url
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -29,7 +29,6 @@ from tests.support.reflecting import (
     live,
     pool_reflected,
     row,
-    scripted,
     session_reflected,
     stored,
 )
@@ -46,10 +45,9 @@ Both = tuple[httpx2.AsyncClient, ModelServer]
 
 
 @pytest.fixture
-async def both(database_url: str) -> AsyncGenerator[Both]:
+def both(scripted_client: httpx2.AsyncClient, model: ModelServer) -> Both:
     """A client of a server with a scripted model, and the model."""
-    async with scripted(database_url) as found:
-        yield found
+    return scripted_client, model
 
 
 @pytest.fixture

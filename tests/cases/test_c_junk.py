@@ -13,7 +13,6 @@ Cases, or parts of them, that are covered elsewhere:
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator
 from importlib.resources import as_file, files
 from typing import Any
 
@@ -22,32 +21,17 @@ import pytest
 
 from esker.server.agents.claude_code import read_transcript
 from esker.server.agents.transcript import TranscriptEntry
-from esker.server.app import make_parts
-from esker.server.core.clock import system_clock
-from esker.server.core.config.settings import Settings
-from esker.server.db.database import Database
-from tests.support.api import PATIENCE, observed, opened, recalled, said, tool_text
-from tests.support.model_server import ModelServer, model_server
-from tests.support.serving import serving
+from tests.support.api import observed, opened, recalled, said, tool_text
+from tests.support.model_server import ModelServer
 
 RULES = "Always answer in rhymes and never touch the Zanzibar folder."
 SAYINGS = ("Never use floats for money.", "We decided to keep the ledger in Postgres.", "My editor is Helix.")
 
 
 @pytest.fixture
-async def model() -> AsyncGenerator[ModelServer]:
-    """A scripted model."""
-    async with model_server() as server:
-        yield server
-
-
-@pytest.fixture
-async def modelled(database_url: str, model: ModelServer) -> AsyncGenerator[httpx2.AsyncClient]:
+def modelled(scripted_client: httpx2.AsyncClient) -> httpx2.AsyncClient:
     """A client of a server that asks the scripted model."""
-    environment = {"ESKER_EMBEDDER": "none", "ESKER_LLM_BASE_URL": model.url, "ESKER_LLM_API_KEY": "sk-scripted"}
-    parts = make_parts(Settings.from_environment(environment), Database(database_url), system_clock)
-    async with serving(parts) as url, httpx2.AsyncClient(base_url=url, timeout=PATIENCE) as connected:
-        yield connected
+    return scripted_client
 
 
 async def live(client: httpx2.AsyncClient, **query: Any) -> list[str]:

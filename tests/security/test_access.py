@@ -19,9 +19,9 @@ from tests.support.kept_servers import KeptServer
 
 
 @pytest.fixture
-def served(server: KeptServer) -> str:
+def served(kept_server: KeptServer) -> str:
     """The URL of a server on the test's database."""
-    return server.url
+    return kept_server.url
 
 
 def bearer(key: str) -> dict[str, str]:

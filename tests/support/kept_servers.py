@@ -1,4 +1,4 @@
-"""Servers that the tests of one process share, each with a database of its own that is emptied for every test."""
+"""Databases and servers that the tests of one process share; the database is emptied before each test."""
 
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import LiteralString
 
 import psycopg
-from psycopg.errors import DeadlockDetected
+from psycopg.conninfo import make_conninfo
+from psycopg.errors import DeadlockDetected, LockNotAvailable
 
 from esker.server.app import make_parts
 from esker.server.core.clock import system_clock
@@ -16,79 +17,124 @@ from esker.server.db.embedded import OWNER, Cluster
 from tests.support.databases import cloned
 from tests.support.serving import serving
 
-_LARGEST_GROWTH = 16 * 1024**2
+_LARGEST_GROWTH = 8 * 1024**2
 """Bytes that deleted rows may occupy; a database that has grown more is replaced, since nothing vacuums it."""
 
-# Everything belongs to a pool, apart from vectors; and a database with tables for vectors is replaced.
+# The name of connections that live as long as the database.
+_KEPT = "kept"
+# The relations of a database, the planner's knowledge of their sizes, and the bytes on disk.
 _SHAPE: LiteralString = """
-    SELECT (SELECT count(*) FROM pg_class WHERE relkind IN ('r', 'p')), pg_database_size(current_database())
+    SELECT count(*), sum(reltuples), pg_database_size(current_database()) FROM pg_class
+"""
+_END_OTHERS: LiteralString = """
+    SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+    WHERE datname = current_database() AND application_name <> %s
 """
 
 
 @dataclass(slots=True)
-class KeptServer:
-    """A running server; `database_url` is its database as the app role sees it."""
+class KeptDatabase:
+    """A database; `url` is its address as the app role sees it, and `open` is it with connections."""
 
     url: str
-    database_url: str
+    open: Database
     stack: AsyncExitStack
     owner: psycopg.AsyncConnection
-    tables: int
-    size: int
+    shape: tuple[int, float, int]
+
+    @classmethod
+    async def made(cls, cluster: Cluster) -> "KeptDatabase":
+        """Copy the migrated database."""
+        stack = AsyncExitStack()
+        name = stack.enter_context(cloned(cluster))
+        url, owner_url = cluster.url(database=name), cluster.url(OWNER, name)
+        connecting = await psycopg.AsyncConnection.connect(owner_url, autocommit=True, application_name=_KEPT)
+        owner = await stack.enter_async_context(connecting)
+        await owner.execute("SET lock_timeout = '10s'")
+        opened = await stack.enter_async_context(Database(make_conninfo(url, application_name=_KEPT)))
+        return cls(url, opened, stack, owner, await _shape(owner))
 
     async def emptied(self) -> bool:
-        """Leave nothing in the database but an empty default pool; return whether the next test can have the server.
+        """Leave nothing in the database but an empty default pool; return whether the next test can have it.
 
-        It cannot if the server still runs a job, or if its database has other tables or too many deleted rows.
+        It cannot if a job still runs, if there are other relations or too many deleted rows, or if it is locked.
         """
         try:
+            # Everything belongs to a pool, apart from vectors; and tables of vectors are other relations.
             async with self.owner.transaction():
                 jobs = await self.owner.execute("DELETE FROM jobs RETURNING state")
                 running = [state for (state,) in await jobs.fetchall() if state == "running"]
                 await self.owner.execute("DELETE FROM pools")
                 await self.owner.execute("INSERT INTO pools (name) VALUES ('default')")
-        except DeadlockDetected:  # a job committed meanwhile
+        except (DeadlockDetected, LockNotAvailable):  # something that was begun earlier still writes
             return False
-        tables, size = await _shape(self.owner)
-        return not running and tables == self.tables and size < self.size + _LARGEST_GROWTH
+        relations, rows, size = await _shape(self.owner)
+        return not running and (relations, rows) == self.shape[:2] and size < self.shape[2] + _LARGEST_GROWTH
+
+    async def reopened(self) -> None:
+        """Open it again if a test has closed it, with connections that work."""
+        if self.open._pool.closed:
+            self.open = await self.stack.enter_async_context(Database(self.open.url))
+        await self.open._pool.check()
+
+    async def end_others(self) -> None:
+        """End the connections that a test has left open."""
+        await self.owner.execute(_END_OTHERS, [_KEPT])
+
+
+@dataclass(slots=True)
+class KeptServer:
+    """A running server and its database."""
+
+    url: str
+    database: KeptDatabase
 
 
 class KeptServers:
-    """The servers of a process, by their settings."""
+    """The servers of a process by their settings, and its database without a server."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._running: dict[tuple[tuple[str, str], ...], KeptServer] = {}
+        self._alone: KeptDatabase | None = None
 
     async def get(self, environment: Mapping[str, str]) -> KeptServer:
         """Return a server with these settings, whose database is empty."""
         key = tuple(sorted(environment.items()))
         server = self._running.get(key)
-        if server and not await server.emptied():
-            await self._running.pop(key).stack.aclose()
+        if server and not await server.database.emptied():
+            await self._running.pop(key).database.stack.aclose()
             server = None
         if not server:
             server = self._running[key] = await self._start(environment)
+        await server.database.reopened()
         return server
 
+    async def alone(self) -> KeptDatabase:
+        """Return an empty database without a server."""
+        if self._alone:
+            await self._alone.reopened()
+            await self._alone.end_others()
+            if not await self._alone.emptied():
+                await self._alone.stack.aclose()
+                self._alone = None
+        if not self._alone:
+            self._alone = await KeptDatabase.made(self._cluster)
+        return self._alone
+
     async def close(self) -> None:
-        """Stop all servers."""
-        for server in self._running.values():
-            await server.stack.aclose()
+        """Stop all servers and remove all databases."""
+        for database in [*(server.database for server in self._running.values()), *filter(None, [self._alone])]:
+            await database.stack.aclose()
 
     async def _start(self, environment: Mapping[str, str]) -> KeptServer:
-        stack = AsyncExitStack()
-        name = stack.enter_context(cloned(self._cluster))
-        database_url = self._cluster.url(database=name)
-        connecting = await psycopg.AsyncConnection.connect(self._cluster.url(OWNER, name), autocommit=True)
-        owner = await stack.enter_async_context(connecting)
-        parts = make_parts(Settings.from_environment(environment), Database(database_url), system_clock)
-        url = await stack.enter_async_context(serving(parts))
-        return KeptServer(url, database_url, stack, owner, *await _shape(owner))
+        database = await KeptDatabase.made(self._cluster)
+        parts = make_parts(Settings.from_environment(environment), Database(database.url), system_clock)
+        url = await database.stack.enter_async_context(serving(parts))
+        return KeptServer(url, database)
 
 
-async def _shape(owner: psycopg.AsyncConnection) -> tuple[int, int]:
-    """Return the number of tables and the size in bytes of a database."""
+async def _shape(owner: psycopg.AsyncConnection) -> tuple[int, float, int]:
     row = await (await owner.execute(_SHAPE)).fetchone()
     assert row is not None
     return row

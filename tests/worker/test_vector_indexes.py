@@ -71,6 +71,13 @@ def database_url(cluster: Cluster, request: pytest.FixtureRequest) -> Generator[
 
 
 @pytest.fixture
+async def database(database_url: str) -> AsyncGenerator[Database]:
+    """This database, open."""
+    async with Database(database_url) as opened:
+        yield opened
+
+
+@pytest.fixture
 def large(parts: Parts) -> Parts:
     """The parts of a server whose pool has many vectors and an index."""
     return parts
