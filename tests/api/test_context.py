@@ -194,7 +194,11 @@ async def test_observed_messages_over_budget_are_left_out_and_the_context_says_s
     assert HINT not in behind(everything), "nothing is left out"
 
 
-async def test_a_long_session_is_read_only_as_far_back_as_its_budget(client: httpx2.AsyncClient) -> None:
+async def test_a_long_session_is_read_only_as_far_back_as_its_budget(
+    asked_model: tuple[httpx2.AsyncClient, ModelServer],
+) -> None:
+    client, model = asked_model
+    model.say({"facts": []})
     session = await opened(client)
     await said(client, session, *numbered(1, 1_300))
     await observed(client, session)

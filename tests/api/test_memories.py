@@ -201,7 +201,10 @@ async def test_concurrent_pins_keep_the_limit(client: httpx2.AsyncClient) -> Non
     assert sorted(answer.status_code for answer in answers) == [201, 201, 422, 422, 422, 422]
 
 
-async def test_writing_and_forgetting_the_same_note_at_once_causes_no_error(client: httpx2.AsyncClient) -> None:
+@pytest.mark.parametrize("rounds", [3, pytest.param(12, marks=pytest.mark.slow)])
+async def test_writing_and_forgetting_the_same_note_at_once_causes_no_error(
+    client: httpx2.AsyncClient, rounds: int
+) -> None:
     notes = [{"content": f"Note number {n}."} for n in range(30)]
 
     async def write(number: int) -> int:
@@ -211,7 +214,7 @@ async def test_writing_and_forgetting_the_same_note_at_once_causes_no_error(clie
             await asyncio.gather(*(client.delete(f"/v1/memories/{gone}") for gone in answer.json()["ids"][:5]))
         return answer.status_code
 
-    for _ in range(12):
+    for _ in range(rounds):
         statuses = await asyncio.gather(*(write(number) for number in range(8)))
         assert set(statuses) <= {201, 409}, statuses
 
