@@ -9,20 +9,37 @@ from pathlib import Path
 import pytest
 
 from esker.server.db.programs import postgres_uid
-from tests.support.processes import ROOT
+from tests.support.forks import run_forked
+from tests.support.processes import ROOT, SECONDS
 
 _UID = 12_345
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes another user")
 
 
+def environment(home: Path | None, **more: str) -> dict[str, str]:
+    """Return an environment with no variable but HOME, unless that is None, and `more`."""
+    return {"PYTHONPATH": str(ROOT), "ESKER_EMBEDDER": "none", **({"HOME": str(home)} if home else {}), **more}
+
+
 def bare(home: Path | None, *arguments: str, uid: int | None = None, **more: str) -> subprocess.CompletedProcess[str]:
-    """Run a command with no variable but HOME, unless that is None, and `more`."""
-    environment = {"PYTHONPATH": str(ROOT), "ESKER_EMBEDDER": "none", **more}
-    environment |= {"HOME": str(home)} if home else {}
+    """Run a program in such an environment, in an interpreter of its own."""
     command = [sys.executable, "-P", *arguments]
     return subprocess.run(
-        command, env=environment, cwd="/", input="{}", capture_output=True, text=True, check=False, user=uid, group=uid
+        command,
+        env=environment(home, **more),
+        cwd="/",
+        input="{}",
+        capture_output=True,
+        text=True,
+        check=False,
+        user=uid,
+        group=uid,
     )
+
+
+def forked(home: Path | None, *arguments: str, uid: int) -> subprocess.CompletedProcess[str]:
+    """Run a command in such an environment, forked."""
+    return run_forked(arguments, Path("/"), environment(home), SECONDS, b"{}", uid)
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +61,7 @@ def test_a_first_database_needs_no_program_and_no_variable_but_home(tmp_path: Pa
 @as_root
 @pytest.mark.parametrize("verb", ["status", "doctor", "migrate", "spool", "install --all --dry-run"])
 def test_without_home_and_user_name_the_error_says_to_set_home(stranger: int, verb: str) -> None:
-    done = bare(None, "-m", "esker", *verb.split(), uid=stranger)
+    done = forked(None, *verb.split(), uid=stranger)
     assert (done.returncode, "Set HOME" in done.stdout + done.stderr) == (1, True)
     assert "unexpected" not in done.stderr
 
@@ -85,6 +102,6 @@ def test_the_demo_passes_on_why_its_server_did_not_start(stranger: int, tmp_path
 @pytest.mark.parametrize("verb", ["doctor --quick", "migrate", "spool", "hook claude-code SessionStart"])
 def test_a_home_below_a_closed_folder_ends_no_command_unexpectedly(stranger: int, tmp_path: Path, verb: str) -> None:
     tmp_path.chmod(0o700)
-    done = bare(tmp_path / "home", "-m", "esker", *verb.split(), uid=stranger)
+    done = forked(tmp_path / "home", *verb.split(), uid=stranger)
     assert "unexpected" not in done.stdout + done.stderr
     assert "cannot be" in done.stdout + done.stderr or verb.split()[0] in ("spool", "hook")

@@ -47,11 +47,17 @@ class Forked:
     """
 
     def __init__(
-        self, arguments: Sequence[str], directory: Path, environment: Mapping[str, str], streams: Sequence[int]
+        self,
+        arguments: Sequence[str],
+        directory: Path,
+        environment: Mapping[str, str],
+        streams: Sequence[int],
+        user: int | None = None,
     ) -> None:
         self.arguments = [*arguments]
         self.returncode: int | None = None
         asked = {"arguments": self.arguments, "directory": str(directory), "environment": dict(environment)}
+        asked["user"] = user
         data = json.dumps(asked).encode()
         self._connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._connection.connect(_parent())
@@ -87,12 +93,13 @@ def run_forked(
     environment: Mapping[str, str],
     timeout: float,
     standard_input: bytes = b"",
+    user: int | None = None,
 ) -> subprocess.CompletedProcess[str]:
-    """Run a command to its end and return its output. Raises TimeoutExpired if that takes too long."""
+    """Run a command to its end, as another user on request, and return its output. Raises TimeoutExpired."""
     with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         given.write(standard_input)
         given.seek(0)
-        command = Forked(arguments, directory, environment, [each.fileno() for each in (given, out, err)])
+        command = Forked(arguments, directory, environment, [each.fileno() for each in (given, out, err)], user)
         try:
             code = command.wait(timeout)
         except BaseException:
@@ -206,6 +213,10 @@ def _become(asked: dict[str, Any], streams: Sequence[int]) -> None:
     os.environ.update(asked["environment"])
     time.tzset()
     os.chdir(asked["directory"])
+    if (user := asked.get("user")) is not None:
+        os.setgroups([])
+        os.setgid(user)
+        os.setuid(user)
     for place, stream in enumerate(streams):
         os.dup2(stream, place)
         os.close(stream)
