@@ -122,7 +122,7 @@ def _in_prose() -> re.Pattern[str]:
     """Return the pattern of a password in a sentence of any language, such as "das Passwort lautet …"."""
     names, verbs = _password_words("names"), _password_words("verbs")
     named = "|".join(
-        rf"{any_of(some)}(?:\s*[:：=]\s*|\s*{any_of(verbs[language])}(?:[:：]?\s+|(?<![a-z])))"
+        rf"{any_of(some)}(?:\s*[:：=]\s*|\s*{any_of(verbs[language])}(?:[:：]?\s+|(?<![a-z]))|\s*(?=[\"“«「]))"
         for language, some in names.items()
     )
     value = r"[^\s\"'`”»」,;，。、(){}<>\[\]$]{6,200}"
