@@ -1,6 +1,6 @@
 """The statements of a pack read few rows of a pool of any size, with or without statistics of Postgres."""
 
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
 from itertools import product
 from typing import Any, get_args
 
@@ -8,9 +8,11 @@ import psycopg
 import pytest
 
 from esker.server.core.pack.walks import walks_for
+from esker.server.db.embedded import OWNER, Cluster
 from esker.server.db.statements import as_json
 from esker.server.store import memories
 from tests.support.clock import START
+from tests.support.databases import cloned
 from tests.support.filling import fill_pool
 from tests.support.plans import PlanMode, planned
 
@@ -20,14 +22,31 @@ LIMIT = 20
 PASSED_BY = 100
 
 
-@pytest.fixture(params=["before Postgres has counted", "after"])
-def filled(request: pytest.FixtureRequest, owner_url: str, pool_id: str) -> str:
-    """The id of a pool with many rows."""
-    fill_pool(owner_url, pool_id, ROWS, now=START)
-    with psycopg.connect(owner_url, autocommit=True) as connection:
-        if request.param == "after":
-            connection.execute("ANALYZE memories")
-    return pool_id
+@pytest.fixture(scope="module", params=["before Postgres has counted", "after"])
+def template(request: pytest.FixtureRequest, cluster: Cluster) -> Generator[tuple[str, str]]:
+    """The name of a database whose pool has many rows, and the id of the pool."""
+    with cloned(cluster) as name:
+        owner_url = cluster.url(OWNER, name)
+        with psycopg.connect(owner_url, autocommit=True) as connection:
+            row = connection.execute("SELECT id::text FROM pools").fetchone()
+            assert row is not None
+            fill_pool(owner_url, row[0], ROWS, now=START)
+            if request.param == "after":
+                connection.execute("ANALYZE memories")
+        yield name, row[0]
+
+
+@pytest.fixture
+def database_url(cluster: Cluster, template: tuple[str, str]) -> Generator[str]:
+    """A copy of this database."""
+    with cloned(cluster, template[0]) as name:
+        yield cluster.url(database=name)
+
+
+@pytest.fixture
+def filled(template: tuple[str, str]) -> str:
+    """The id of its pool."""
+    return template[1]
 
 
 def walks_of(project: str | None, floor: str = "1970-01-01T00:00:00Z") -> str:

@@ -16,7 +16,7 @@ from esker.server.usecases.parts import Parts
 from tests.support.plans import PlanMode, planned
 from tests.support.vectors import note_with_vectors, unit_vectors
 
-ROWS = 2_000
+ROWS, FEW = 2_000, 50
 DIMENSION = 16
 SPACE = Space("plans_16", "m", "r", DIMENSION, "", "openai:http://x#m")
 
@@ -43,13 +43,24 @@ class Indexed:
         return {str(node["Index Name"]) for node in plan if "Index Name" in node}
 
 
-@pytest.fixture
-async def indexed(parts: Parts, who: Principal, database: Database, database_url: str) -> Indexed:
-    """Such a pool."""
-    await note_with_vectors(parts, who, SPACE, unit_vectors(ROWS, DIMENSION, seed=1))
-    async with database.tenant(who.pool_id) as connection:
+async def index(parts: Parts, who: Principal, database_url: str, rows: int) -> Indexed:
+    """Fill such a pool."""
+    await note_with_vectors(parts, who, SPACE, unit_vectors(rows, DIMENSION, seed=1))
+    async with parts.database.tenant(who.pool_id) as connection:
         assert await vector_indexes.create(connection, SPACE.name, "memory")
     return Indexed(database_url, who, parts)
+
+
+@pytest.fixture
+async def indexed(parts: Parts, who: Principal, database_url: str) -> Indexed:
+    """Such a pool with many rows."""
+    return await index(parts, who, database_url, ROWS)
+
+
+@pytest.fixture
+async def few_indexed(parts: Parts, who: Principal, database_url: str) -> Indexed:
+    """Such a pool with few rows, for what does not depend on their number."""
+    return await index(parts, who, database_url, FEW)
 
 
 async def test_only_the_approximate_search_uses_the_index(indexed: Indexed, owner_url: str) -> None:
@@ -65,12 +76,12 @@ async def test_only_the_approximate_search_uses_the_index(indexed: Indexed, owne
                     assert not {name for name in used if name.startswith("near_")}, (analysed, mode, exact)
 
 
-async def test_the_planner_is_free_again_after_a_search_by_index(indexed: Indexed, database: Database) -> None:
+async def test_the_planner_is_free_again_after_a_search_by_index(few_indexed: Indexed, database: Database) -> None:
     [vector] = unit_vectors(1, DIMENSION, seed=99)
-    async with database.tenant(indexed.who.pool_id) as connection:
-        row_filter = Filter(indexed.parts.clock())
+    async with database.tenant(few_indexed.who.pool_id) as connection:
+        row_filter = Filter(few_indexed.parts.clock())
         assert await search.by_vector_index(
-            connection, "memory", SPACE.name, indexed.who.pool_id, vector, row_filter, limit=10
+            connection, "memory", SPACE.name, few_indexed.who.pool_id, vector, row_filter, limit=10
         )
         row = await (await connection.execute("SHOW enable_sort")).fetchone()
     assert row == ("on",)
@@ -95,15 +106,15 @@ async def test_the_settings_of_the_index_hold_for_every_connection(database: Dat
 
 
 async def test_naming_another_pool_in_a_search_shows_none_of_its_rows(
-    indexed: Indexed, database: Database, owner_url: str
+    few_indexed: Indexed, database: Database, owner_url: str
 ) -> None:
     with psycopg.connect(owner_url, autocommit=True) as connection:
         row = connection.execute("INSERT INTO pools (name) VALUES ('other') RETURNING id::text").fetchone()
     assert row is not None
     [vector] = unit_vectors(1, DIMENSION, seed=99)
-    row_filter = Filter(indexed.parts.clock())
+    row_filter = Filter(few_indexed.parts.clock())
     async with database.tenant(row[0]) as connection:
         found = await search.by_vector_index(
-            connection, "memory", SPACE.name, indexed.who.pool_id, vector, row_filter, limit=10
+            connection, "memory", SPACE.name, few_indexed.who.pool_id, vector, row_filter, limit=10
         )
     assert found == []
