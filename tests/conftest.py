@@ -112,6 +112,14 @@ async def database_alone(kept_servers: KeptServers) -> KeptDatabase:
 
 
 @pytest.fixture
+async def new_database(cluster: Cluster) -> AsyncGenerator[KeptDatabase]:
+    """A database of this test alone, for tests that depend on the sizes of its files."""
+    database = await KeptDatabase.made(cluster)
+    yield database
+    await database.stack.aclose()
+
+
+@pytest.fixture
 def kept_database(request: pytest.FixtureRequest) -> KeptDatabase:
     """An empty database: that of the test's server, if it uses one."""
     if servers := [name for name in ("kept_server", "scripted_server") if name in request.fixturenames]:

@@ -17,10 +17,17 @@ from esker.server.usecases.ingest import IncomingMessage, ingest
 from esker.server.usecases.open_session import SessionRequest, open_session
 from esker.server.usecases.parts import Parts
 from esker.server.usecases.remember import Note, remember
+from tests.support.kept_servers import KeptDatabase
 from tests.support.plans import PlanMode, planned
 
 ROWS = 2_000
 SPACE = Space("plans_3", "m", "r", 3, "", "openai:http://x#m")
+
+
+@pytest.fixture
+def kept_database(new_database: KeptDatabase) -> KeptDatabase:
+    """A new database: deleted rows of other tests would count in the planner's estimates."""
+    return new_database
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ from esker.server.store import search, vector_indexes
 from esker.server.store.memories import filter_values
 from esker.server.store.vectors import as_literal
 from esker.server.usecases.parts import Parts
+from tests.support.kept_servers import KeptDatabase
 from tests.support.plans import PlanMode, planned
 from tests.support.vectors import note_with_vectors, unit_vectors
 
@@ -41,6 +42,12 @@ class Indexed:
         how = "&options=-c%20enable_sort%3Doff" if "{pool}" in text else ""
         plan = planned(self.app_url + how, self.who.pool_id, composed, values, mode)
         return {str(node["Index Name"]) for node in plan if "Index Name" in node}
+
+
+@pytest.fixture
+def kept_database(new_database: KeptDatabase) -> KeptDatabase:
+    """A new database: deleted rows of other tests would count in the planner's estimates."""
+    return new_database
 
 
 async def index(parts: Parts, who: Principal, database_url: str, rows: int) -> Indexed:
