@@ -1,4 +1,4 @@
-"""Fixtures: a real Postgres, a fresh database for each test, an app on a real socket, the real embedding model."""
+"""Fixtures: a real Postgres, an empty database for each test, an app on a real socket, the real embedding model."""
 
 import gc
 import os
