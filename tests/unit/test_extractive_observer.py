@@ -497,6 +497,8 @@ def test_a_message_with_an_image_is_about_the_image_and_not_about_what_was_said_
         "What does the flag --strict do.",
         "First implement the reducer in metrics.py and the view in dashboard.py.",
         "Create a comparison of the dashboard in `old.ts` with the one in `new.ts`.",
+        "/audit:full please run the checks of the harbour module once more",
+        "Haz una lista de por qué no se puede subir la página.",
     ],
 )
 def test_a_question_with_a_full_stop_and_an_order_without_a_value_leave_no_row(said: str) -> None:

@@ -31,8 +31,8 @@ _SHORT = 40
 _FEWEST_VALUES, _MOST_VALUES, _LONGEST_VALUE, _LONGEST_MAPPING = 3, 20, 70, 200
 _VALUE_LINE = re.compile(r"^\s*(?:[-*•]\s+)?\S.{0,198}[^.!?。！？:：\s]$")
 _MAPS = re.compile(r"->|→|=>|=")
-# A file that a client attaches to the message.
-_MENTION = re.compile(r"(?<!\S)@[\w./~-]+")
+# A file that a client attaches to the message, and a command at its beginning.
+_MENTION = re.compile(r"(?<!\S)@[\w./~-]+|^/[a-z][\w:-]*(?=\s)")
 # Minimum weight of an order that fixes something, and of a plain statement.
 _FIXES, _TELLS = 2, 1
 # Minimum words, names and figures of a report or plain statement: of one that begins with the thing that it is about
