@@ -1,37 +1,24 @@
 """Reads an assertion by its words alone: its subject, scope and values, the values it gives up, and who asserts it.
 
 A sentence is cut into clauses, and a clause into segments at the words that say how its parts belong together: verbs of
-being, using and changing, and prepositions. The words of each language are in `server/core/words`; the grammar below is
-the same for all of them. `superseding` compares the results; a part that is not understood stays empty, and nothing is
-replaced because of it.
+being, using and changing, and prepositions. The words differ by language (`grammar`), the rules below do not.
+`superseding` compares the results; a part that is not understood stays empty, and nothing is replaced because of it.
 """
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, lru_cache
+from functools import lru_cache
 
 from esker.server.core.facts.same_fact import Fingerprint, fingerprint
 from esker.server.core.text import labels
-from esker.server.core.text.languages import ENGLISH, STEMMERS, STOP_WORDS, without_accents
-from esker.server.core.text.terms import terms
-from esker.server.core.words.lists import any_of, by_language, keyed, starting, unspaced, whole, words
-from esker.server.core.words.scripts import CJK
+from esker.server.providers.extractive.grammar import Grammar, grammar_of
+from esker.server.providers.extractive.value_kinds import amount_at, is_amount, is_time, kind_of, with_joined_days
 
 # Characters of a statement that are read; a longer one is rarely about one thing.
 _MOST_CHARACTERS = 500
 # Maximum terms of a value that is made of ordinary words; a longer phrase is a description.
 _MOST_WORDS = 2
-_OPENING = (
-    "instead", "also", "now", "replaces", "becomes", "gone", "swaps", "inherits", "holds", "changes", "sets", "puts",
-    "uses", "is", "from", "to", "by", "at", "for", "not", "breaks",
-)  # fmt: skip
-"""Kinds of segments whose content follows the word that opens them, by the names of their lists. The first one that
-matches at a place wins, so turns of several words come before the prepositions that they begin with."""
-_CLOSING = ("instead", "also", "gone", "changes", "puts", "uses", "is", "from", "to", "at", "object", "topic")
-"""Kinds of segments whose content precedes their word, in languages with postpositions; the lists end in `_behind`."""
-_CUES = ("small", "when", "unsure", "undecided", "others", "past", "corrects", "works", "one_of_many")
-"""Lists of words that are looked for anywhere in a statement or clause."""
 _VERBS = frozenset(("replaces", "becomes", "inherits", "holds", "changes", "sets", "puts", "uses", "is"))
 # Kinds of segments that mark a change of what their clause says.
 _MARKS = frozenset(("replaces", "becomes", "gone", "swaps", "inherits", "changes", "instead", "now"))
@@ -39,11 +26,7 @@ _CLAUSE = re.compile(
     r"[,;:!?()—–][\s]+|(?<!\d)(?<!\b[A-Z][a-z])[.…]\s+|[，。；：！？、（）]|\s[—–-]\s|\s?(?:->|→)\s?|[.)]+$"
 )
 _DASH = re.compile(r"\s[—–-]\s")
-_ORDINAL = re.compile(r"\b(\d{1,2})(?:st|nd|rd|th)\b", re.IGNORECASE)
 _NUMBER = re.compile(r"[$€£¥]?\d[\d.,:]*\d|[$€£¥]?\d")
-_IN_CJK = re.compile(f"[{CJK}]")
-_CJK_RUN = re.compile(f"[{CJK}]+")
-_SIZES = r"[kmgt]i?b|bytes?|(?:kilo|mega|giga|tera)bytes?"
 _SPEAKER = re.compile(r"^([^\W\d_][^:\n]{0,40}?) said: ")
 
 
@@ -101,110 +84,6 @@ class _Segment:
     text: str
 
 
-def _lists(name: str, language: str) -> tuple[str, ...]:
-    return by_language(f"assertions.{name}").get(language, ())
-
-
-class _Grammar:
-    """The patterns of one language."""
-
-    def __init__(self, language: str) -> None:
-        self.language = language
-        self.stemmer = STEMMERS.get(language, ENGLISH)
-        self.postpositions = bool(_lists("object_behind", language))
-        if self.postpositions:
-            before = {kind: _lists(kind, language) for kind in ("also", "now", "not", "breaks")}
-            behind = {kind: _lists(f"{kind}_behind", language) for kind in _CLOSING}
-            found = {kind: (*before.get(kind, ()), *behind.get(kind, ())) for kind in {**before, **behind}}
-        else:
-            found = {kind: _lists(kind, language) for kind in _OPENING}
-        self.opener = _classes(found)
-        self.cue = {name: _pattern(_lists(name, language)) for name in _CUES}
-        self.copula = _lists("dash", language)
-        self.many = frozenset(self.terms(" ".join(_lists("many", language))))
-        showing = keyed("assertions.attributes", language)
-        self.attributes = [
-            (key, _pattern([word for word in showing if showing[word] == key])) for key in sorted({*showing.values()})
-        ]
-
-    def terms(self, text: str) -> list[str]:
-        """Return the terms of a text; an ordinal is its number."""
-        return terms(_ORDINAL.sub(r"\1", text), self.stemmer)
-
-    def telling(self, text: str) -> list[str]:
-        """Return the terms of a text without times beside it, doubts and words that say nothing about a subject."""
-        for name in ("when", "undecided", "unsure", "small"):
-            text = self.cue[name].sub(" ", text)
-        return self.terms(text)
-
-
-def _pattern(entries: Sequence[str]) -> re.Pattern[str]:
-    return re.compile(whole(entries) if entries else r"(?!)", re.IGNORECASE)
-
-
-def _classes(found: dict[str, tuple[str, ...]]) -> re.Pattern[str]:
-    """Return a pattern of the words of all kinds in order, the longest of a kind first; its group names the kind."""
-    entries = [
-        (entry, kind) for kind, some in found.items() for entry in sorted(some, key=lambda one: (-len(one), one))
-    ]
-    parts = (f"(?P<{kind}__{place}>{starting([entry], _end(entry))})" for place, (entry, kind) in enumerate(entries))
-    # Inside a word no entry has to be tried, except in scripts without spaces.
-    begins = "" if any(unspaced([entry]) for entry, _ in entries) else r"\b"
-    return re.compile(f"{begins}(?:{'|'.join(parts) or '(?!)'})", re.IGNORECASE)
-
-
-def _end(entry: str) -> str:
-    return r"\b" if entry[-1:].isalnum() or entry[-1:] in ")]?" else ""
-
-
-_grammar = cache(_Grammar)
-
-
-@cache
-def places_of_software(name: str) -> frozenset[str]:
-    """Return the terms of a list of places where software runs: `environments`, or `live` among them."""
-    return frozenset(terms(" ".join(words(f"assertions.{name}"))))
-
-
-@cache
-def _languages() -> dict[str, frozenset[str]]:
-    """Return the small words of each language with a grammar that puts spaces between words."""
-    return {
-        language: frozenset(
-            word
-            for entry in (*_plain_words(language), *STOP_WORDS[STEMMERS[language]])
-            for word in (without_accents(entry),)
-        )
-        for language in by_language("assertions.is")
-        if language in STEMMERS
-    }
-
-
-def _plain_words(language: str) -> Iterator[str]:
-    for kind in ("is", "uses", "changes", "from", "to", "at", "for", "now", "small"):
-        yield from (entry.casefold() for entry in _lists(kind, language) if entry.isalpha())
-
-
-_WORD = re.compile(r"[^\W\d_]+")
-_KANA = re.compile(r"[\u3040-\u30ff]")
-_CYRILLIC = re.compile(r"[А-Яа-яЁё]")
-
-
-def _language_of(text: str) -> str:
-    """Return the language whose small words a text has most of, or that of its script."""
-    if _IN_CJK.search(text):
-        return "ja" if _KANA.search(text) else "zh"
-    if _CYRILLIC.search(text):
-        return "ru"
-    found = [without_accents(word) for word in _WORD.findall(text.casefold())]
-    counts = {language: sum(word in small for word in found) for language, small in _languages().items()}
-    most = max(counts.values())
-    likely = [language for language, count in counts.items() if count == most]
-    if len(likely) == 1:
-        return likely[0]
-    return max(likely, key=lambda language: sum(len(one[0]) for one in _grammar(language).opener.finditer(text)))
-
-
 def read_assertion(name: str, content: str) -> Assertion:
     """Return the assertion in the content of a row or fact."""
     return replace(_read(content), name=name)
@@ -215,8 +94,8 @@ def read_assertion(name: str, content: str) -> Assertion:
 def _read(content: str) -> Assertion:
     speaker = _SPEAKER.match(content)
     said = content[speaker.end() :] if speaker else content
-    statement = _DAYS.sub(r"\1–", labels.own_statement(said)[:_MOST_CHARACTERS].strip())
-    grammar = _grammar(_language_of(statement))
+    statement = with_joined_days(labels.own_statement(said)[:_MOST_CHARACTERS].strip())
+    grammar = grammar_of(statement)
     read = _Reader(grammar, statement, is_planned=labels.is_planned(said))
     told = frozenset(grammar.telling(statement))
     works = frozenset(grammar.telling(grammar.cue["works"].sub(" ", statement)))
@@ -242,7 +121,7 @@ def _read(content: str) -> Assertion:
 class _Reader:
     """Reads a statement clause by clause."""
 
-    def __init__(self, grammar: _Grammar, statement: str, *, is_planned: bool) -> None:
+    def __init__(self, grammar: Grammar, statement: str, *, is_planned: bool) -> None:
         self.grammar = grammar
         self.values: list[Value] = []
         self.given_up: list[frozenset[str]] = []
@@ -333,9 +212,9 @@ class _Reader:
 
     def _rejected(self, segments: Sequence[_Segment]) -> frozenset[str]:
         """Return the terms of an amount that does not do: "03:30 won't work", where another value follows."""
-        amount = _amount_at(segments[0].text)
+        amount = amount_at(segments[0].text)
         denied = [one.text for one in segments if one.kind == "not"]
-        return frozenset(self.grammar.terms(amount)) if denied and not any(map(_amount_at, denied)) else frozenset()
+        return frozenset(self.grammar.terms(amount)) if denied and not any(map(amount_at, denied)) else frozenset()
 
     def _denies(self, segments: Sequence[_Segment]) -> bool:
         """Whether a verb is denied: a negation without content of its own precedes it."""
@@ -373,8 +252,8 @@ class _Reader:
             if not value or (heads and heads[-1] in self.grammar.many):
                 continue
             # A duration or a deadline is not part of a subject, unless it is compared with another.
-            lasting = [one for one in beside if not (one.kind == "for" and _is_time(_kind_of(one.text)))]
-            subject = self._terms(beside if _is_time(kind) else lasting)
+            lasting = [one for one in beside if not (one.kind == "for" and is_time(kind_of(one.text)))]
+            subject = self._terms(beside if is_time(kind) else lasting)
             yield Value(
                 text=segment.text,
                 terms=value,
@@ -393,7 +272,7 @@ class _Reader:
 
     def _candidates(self, segments: Sequence[_Segment], kinds: set[str]) -> Iterator[tuple[_Segment, str]]:
         """Yield the segments of a clause that can be its value, with their kinds."""
-        by_kind = [(segment, _kind_of(segment.text)) for segment in segments if segment.text]
+        by_kind = [(segment, kind_of(segment.text)) for segment in segments if segment.text]
         holders = [one for one in by_kind if one[0].kind in ("by", "start")]
         if kinds & {"holds", "inherits"} or ("replaces" in kinds and not any(one.kind == "by" for one in segments)):
             yield from holders[-1:] if "by" in kinds else holders[:1]
@@ -415,14 +294,14 @@ class _Reader:
         places = [one for one in by_kind if one[0].kind in ("at", "to", "by")]
         opens = not segments[0].text
         at_names = [one for one in places if one[1] != "word" and not (opens and one[0] is segments[1])]
-        amounts = [one for one in by_kind if _is_amount(one[1]) and one[0].kind != "start" and one not in telling]
-        if len({one[0] for one in (*telling, *amounts) if _is_amount(one[1])}) > 1:
+        amounts = [one for one in by_kind if is_amount(one[1]) and one[0].kind != "start" and one not in telling]
+        if len({one[0] for one in (*telling, *amounts) if is_amount(one[1])}) > 1:
             # Of several amounts only a date says something by itself.
             telling, amounts = ([one for one in some if one[1] == "date"] for some in (telling, amounts))
         yield from telling
         yield from amounts
-        names = [one for one in at_names if not _is_amount(one[1])]
-        if not [one for one in telling if not _is_amount(one[1])] and len(names) == 1:
+        names = [one for one in at_names if not is_amount(one[1])]
+        if not [one for one in telling if not is_amount(one[1])] and len(names) == 1:
             yield from names
         if not telling and not names and not amounts:
             words_alone = [
@@ -446,68 +325,6 @@ class _Reader:
         return goals[:1]
 
 
-_TIMES = any_of(words("assertions.times"))
-_CLOCK = re.compile(
-    rf"\b\d{{1,2}}:\d\d\b|(?<![\d.,])\d{{1,2}} ?{any_of(words('assertions.clock'))}(?![^\W\d])", re.IGNORECASE
-)
-_COUNTED = any_of(words("assertions.counted"))
-_LETTER = rf"[^\W\d{CJK}]"
-_AMOUNT = re.compile(
-    rf"(?<![\w.])(?P<sign>[$€£¥]?)(?P<number>\d[\d.,:]{{0,11}}(?:e-?\d{{1,2}})?)(?<![.,:]) ?"
-    rf"(?:(?P<time>{_TIMES}(?!{_LETTER}))|(?P<size>(?:{_SIZES})(?!{_LETTER}))|(?P<counted>{_COUNTED}(?!{_LETTER})))?",
-    re.IGNORECASE,
-)
-_MONTHS = any_of([*keyed("dates.months").keys(), *keyed("dates.short_months").keys()])
-# The first day of several, up to the next one: "15 to" of "15 to 17 May".
-_DAYS = re.compile(
-    rf"(?<![\w.,])(\d{{1,2}}\.?) {any_of(words('dates.to'))} (?=\d{{1,2}}\.? (?:de |of )?{_MONTHS}\b)", re.IGNORECASE
-)
-_DATE = re.compile(
-    rf"\b(?:\d{{1,2}}(?:st|nd|rd|th)|\d{{4}}-\d\d(?:-\d\d)?)\b|\b\d{{1,2}}\.(?: |$)|{whole(words('assertions.days'))}"
-    rf"|\b\d{{1,2}}\.? (?:de |of )?{_MONTHS}\b|\b{_MONTHS} \d{{1,2}}\b|\d{{1,2}}(?:月|日|号)",
-    re.IGNORECASE,
-)
-_NAME = re.compile(rf"[^\W\d_]?[A-ZÀ-ÖØ-ÞА-ЯЁ]|[^\s{CJK}]{{0,60}}[^\s{CJK}.,]?[./_\d-][^\s{CJK}]|[^\W\d_{CJK}]+ \d|`")
-# A number of things that no list of units has: "200 rows".
-_COUNT = re.compile(r"\d[\d.,]* ([a-zà-öø-ÿ]{3,})")
-_LATIN = re.compile(r"[A-Za-z]")
-
-
-@lru_cache(4_000)
-def _kind_of(text: str) -> str:
-    """Return the kind of a value: date, clock, time, size, a unit, number, name or word."""
-    if _DATE.search(text):
-        return "date"
-    if _CLOCK.search(text):
-        return "clock"
-    amount = _AMOUNT.search(text)
-    if amount and (amount["time"] or amount["size"]):
-        return "time" if amount["time"] else "size"
-    if amount and (amount["counted"] or amount["sign"]):
-        return amount["counted"].casefold().rstrip("s") if amount["counted"] else amount["sign"]
-    if amount and amount[0].strip() == text.strip():
-        return "number"
-    if counted := _COUNT.fullmatch(text):
-        return counted[1].rstrip("s")
-    if _IN_CJK.search(text):
-        return "name" if _LATIN.search(text) else "word"
-    return "name" if _NAME.search(text) else "word"
-
-
 def _is_bare_amount(segment: _Segment, kind: str) -> bool:
     """Whether a segment is an amount and hardly anything else."""
-    return _is_amount(kind) and len(segment.text.split()) <= _MOST_WORDS + (kind == "date")
-
-
-def _amount_at(text: str) -> str:
-    """Return the amount, date or time of day that a text begins with, or nothing."""
-    found = next(filter(None, (pattern.match(text) for pattern in (_CLOCK, _DATE, _AMOUNT))), None)
-    return found[0].strip() if found else ""
-
-
-def _is_time(kind: str) -> bool:
-    return kind in ("time", "date")
-
-
-def _is_amount(kind: str) -> bool:
-    return kind not in ("name", "word")
+    return is_amount(kind) and len(segment.text.split()) <= _MOST_WORDS + (kind == "date")

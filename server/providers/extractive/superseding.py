@@ -24,7 +24,8 @@ from esker.server.core.text import labels
 from esker.server.core.text.labels import without_label
 from esker.server.core.words.scripts import CJK
 from esker.server.providers.extractive import cues
-from esker.server.providers.extractive.assertions import Assertion, Value, places_of_software, read_assertion
+from esker.server.providers.extractive.assertions import Assertion, Value, read_assertion
+from esker.server.providers.extractive.grammar import places_of_software
 from esker.server.providers.extractive.sentences import clip
 
 _ASSERTED = ("decision", "preference", "fact")
