@@ -52,8 +52,8 @@ def weight(text: str) -> int:
 
 
 def fixes(text: str) -> bool:
-    """Whether a text gives a value or a limit: a number with a unit, a word such as "only", a cause or an effect."""
-    return bool(_figures(text) or cues.CONSTRAINT.search(text) or cues.CAUSE.search(text) or cues.EFFECT.search(text))
+    """Whether a text gives a value, a limit or a purpose: a number with a unit, "only", "so that"."""
+    return bool(_figures(text) or cues.CONSTRAINT.search(text) or cues.EFFECT.search(text))
 
 
 def content_words(text: str) -> int:
