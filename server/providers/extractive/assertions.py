@@ -34,9 +34,9 @@ _SPEAKER = re.compile(r"^([^\W\d_][^:\n]{0,40}?) said: ")
 class Value:
     """A value of a subject: its text and terms, its kind, and the terms of the subject and of the scope.
 
-    `relation` is the kind of segment it was read from and the preposition before it. `thing` are the terms that name
-    the subject, in order: those of "gateway timeout" in "our gateway timeout for exports". `marked`: its clause says
-    that it changed; `added`: that it exists beside others.
+    `relation` is the kind of segment it was read from ("verbless" without a known verb) and the preposition before it.
+    `thing` are the terms that name the subject, in order: those of "gateway timeout" in "our gateway timeout for
+    exports". `marked`: its clause says that it changed; `added`: that it exists beside others.
     """
 
     text: str
@@ -48,6 +48,16 @@ class Value:
     thing: tuple[str, ...]
     marked: bool
     added: bool
+
+    @property
+    def is_amount(self) -> bool:
+        """Whether it is an amount, a date or a time of day, and not a name or a word."""
+        return is_amount(self.kind)
+
+    @property
+    def lacks_verb(self) -> bool:
+        """Whether its clause has no verb that the grammar knows."""
+        return self.relation.startswith("verbless")
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,7 +278,7 @@ class _Reader:
 
     def _relation(self, segment: _Segment, *, known: bool) -> str:
         place = f" {segment.word}" if segment.kind == "at" else ""
-        return f"{segment.kind if known else 'open'}{place}"
+        return f"{segment.kind if known else 'verbless'}{place}"
 
     def _candidates(self, segments: Sequence[_Segment], kinds: set[str]) -> Iterator[tuple[_Segment, str]]:
         """Yield the segments of a clause that can be its value, with their kinds."""

@@ -19,7 +19,7 @@ from esker.server.core.conversation.trust import at_least_as_trusted
 from esker.server.core.facts.contradiction import contradicts, denied, negates, opposed
 from esker.server.core.facts.records import Fact
 from esker.server.core.facts.same_fact import same_fact, same_subject
-from esker.server.core.records import Memory
+from esker.server.core.records import Memory, Trust
 from esker.server.core.text import labels
 from esker.server.core.text.labels import without_label
 from esker.server.core.words.scripts import CJK
@@ -47,9 +47,15 @@ _MOST_SHARING, _MOST_ALIKE = 100, 20
 _LONGEST_REPLACED = 200
 # Maximum characters of the words that a note quotes.
 _LONGEST_NOTE = 160
+# Relations of a value that an order fixes.
+_FIXING = ("uses", "sets", "at", "to")
 _DIGITS = re.compile(r"\d+")
 _FIRST_CJK = "\u3040"
 _LETTER = rf"[^\W{CJK}]"
+
+
+_Told = tuple[Trust, Assertion]
+"""An assertion with the trust of its speaker."""
 
 
 class _Verdict(IntEnum):
@@ -70,22 +76,22 @@ def with_replaced(facts: Sequence[Fact], previous: Sequence[Memory]) -> list[Fac
         if _asserts(row):
             earlier.add(row.trust, read_assertion(row.id, row.content))
     contents = {row.id: row.content for row in previous}
-    marked: list[Fact] = []
+    judged: list[Fact] = []
     for fact in facts:
         said = read_assertion(fact.content, fact.content) if _asserts(fact) else None
         if said is None:
-            marked.append(fact)
+            judged.append(fact)
             continue
-        mine = [
+        replaceable: list[_Told] = [
             (trust, other)
             for trust, other in earlier.like(said)
             if _may_replace(fact, said, trust) and not (fact.trust != trust == "assistant" and _is_report(other))
         ]
-        new = _marked(fact, said, mine, contents)
-        cited = {seq for other in marked if new.content != fact.content for seq in _cited(other, new.replaces)}
-        marked.append(replace(new, source_seqs=tuple(sorted({*fact.source_seqs, *cited}))))
+        new = _with_verdict(fact, said, replaceable, contents)
+        cited = {seq for other in judged if new.content != fact.content for seq in _cited(other, new.replaces)}
+        judged.append(replace(new, source_seqs=tuple(sorted({*fact.source_seqs, *cited}))))
         earlier.add(fact.trust, read_assertion(new.content, new.content))
-    return marked
+    return judged
 
 
 def _cited(other: Fact, replaced: str | None) -> Sequence[int]:
@@ -100,16 +106,16 @@ class _Earlier:
     """
 
     def __init__(self) -> None:
-        self._all: list[tuple[str, Assertion]] = []
+        self._all: list[_Told] = []
         self._by_term: dict[str, list[int]] = defaultdict(list)
 
-    def add(self, trust: str, said: Assertion) -> None:
+    def add(self, trust: Trust, said: Assertion) -> None:
         """Add the assertion that follows."""
         for term in _all_terms(said):
             self._by_term[term].append(len(self._all))
         self._all.append((trust, said))
 
-    def like(self, said: Assertion) -> list[tuple[str, Assertion]]:
+    def like(self, said: Assertion) -> list[_Told]:
         """Return the assertions that share a term with a new one, and the last ones, by time."""
         shared = Counter(place for term in _all_terms(said) for place in self._by_term.get(term, ())[-_MOST_SHARING:])
         alike = sorted(shared, key=lambda place: (-shared[place], -place))[:_MOST_ALIKE]
@@ -126,16 +132,14 @@ def _all_terms(said: Assertion) -> frozenset[str]:
 def changes_value(sentence: str, known: Sequence[str]) -> bool:
     """Whether a sentence gives a subject of earlier rows or facts (their contents) another value."""
     said = read_assertion(sentence, sentence)
-    earlier = [("user", read_assertion(text, text)) for text in known]
+    earlier: list[_Told] = [("user", read_assertion(text, text)) for text in known]
     return any(verdict == _Verdict.REPLACES for verdict, _ in _judged(said, earlier))
 
 
 def gives_lone_value(sentence: str) -> bool:
     """Whether a sentence fixes a value and leaves its subject to the words before it: "make it 45", "take 01:15"."""
     said = read_assertion(sentence, sentence)
-    fixing = [
-        value for value in said.values if value.relation[:3] in ("use", "set", "at ", "to") and value.kind != "word"
-    ]
+    fixing = [value for value in said.values if value.relation.split()[0] in _FIXING and value.kind != "word"]
     return said.firm and not said.topic and bool(fixing) and not any(value.subject for value in said.values)
 
 
@@ -147,11 +151,11 @@ def _asserts(row: Fact | Memory) -> bool:
     return labels.is_planned(row.content) or row.category in _ASSERTED or reports
 
 
-def _may_replace(fact: Fact, said: Assertion, trust: str) -> bool:
+def _may_replace(fact: Fact, said: Assertion, trust: Trust) -> bool:
     """Whether a fact may replace a row of some trust: it is a person's or agent's assertion, or the same speaker's."""
     if fact.tentative or not (fact.trust in ("user", "assistant") or said.speaker):
         return False
-    return at_least_as_trusted(fact.trust, trust)  # type: ignore[arg-type]
+    return at_least_as_trusted(fact.trust, trust)
 
 
 def _is_report(said: Assertion) -> bool:
@@ -159,7 +163,8 @@ def _is_report(said: Assertion) -> bool:
     return len(said.statement) > _LONGEST_REPLACED or ";" in said.statement
 
 
-def _marked(fact: Fact, said: Assertion, earlier: Sequence[tuple[str, Assertion]], contents: Mapping[str, str]) -> Fact:
+def _with_verdict(fact: Fact, said: Assertion, earlier: Sequence[_Told], contents: Mapping[str, str]) -> Fact:
+    """Return a fact with the assertions that it replaces or, if none, a note on one that it differs from."""
     by_agent = fact.trust == "assistant" and not said.speaker
     if by_agent and fact.category != "outcome":
         return fact
@@ -195,7 +200,7 @@ def _lacking(said: Assertion, other: Assertion, contents: Mapping[str, str]) -> 
 def _has_changed(value: Value, said: Assertion) -> bool:
     """Whether a new assertion gives up an earlier value, or has an amount of the same kind in its place."""
     given_up = any(old & value.terms for old in said.given_up)
-    return given_up or (_is_exact(value) and any(value.kind == now.kind for now in said.values))
+    return given_up or (value.is_amount and any(value.kind == now.kind for now in said.values))
 
 
 def _without(values: Sequence[Value], statement: str) -> str:
@@ -206,9 +211,7 @@ def _without(values: Sequence[Value], statement: str) -> str:
     return statement
 
 
-def _judged(
-    said: Assertion, earlier: Sequence[tuple[str, Assertion]], *, by_agent: bool = False
-) -> list[tuple[_Verdict, Assertion]]:
+def _judged(said: Assertion, earlier: Sequence[_Told], *, by_agent: bool = False) -> list[tuple[_Verdict, Assertion]]:
     """Return the earlier assertions (by trust) that a new one replaces or differs from, the latest first.
 
     Of an agent's words only those that report work are compared: what it finds has many values, and few that changed.
@@ -265,7 +268,7 @@ def _verdict(said: Assertion, other: Assertion, *, by_agent: bool) -> _Verdict:
     verdict = max(verdicts.values(), default=_Verdict.NOTHING)
     changed = frozenset[str]().union(*(then.subject for then, one in verdicts.items() if one == verdict))
     # Of a row about two things one may still hold.
-    held = [then for then, one in verdicts.items() if one < verdict and then.relation[:4] != "open"]
+    held = [then for then, one in verdicts.items() if one < verdict and not then.lacks_verb]
     kept = any(then.subject and not then.subject & changed for then in held)
     return _Verdict.UNLIKE if kept and changed and verdict else verdict
 
@@ -388,7 +391,7 @@ def _compared(now: Value, then: Value, said: Assertion, other: Assertion) -> _Ve
         return _Verdict.NOTHING
     same_kind = _is_numbered(now, then) or _same_kind(now, then, waived=said.corrects, marked=marked)
     # Of "in the export the accents are broken" the place is no thing that has a value.
-    is_place = now.relation[:2] == "at" and then.relation == "is" and bool(then.scope) and not then.thing
+    is_place = now.relation.startswith("at ") and then.relation == "is" and bool(then.scope) and not then.thing
     if not same_kind or is_place or _are_two_things(now, then):
         return _Verdict.NOTHING
     subject, former = _subjects(now, then)
@@ -400,7 +403,7 @@ def _compared(now: Value, then: Value, said: Assertion, other: Assertion) -> _Ve
         return _of_same(now, then, marked=marked)
     if not subject or not marked:
         return _Verdict.NOTHING
-    if "open" in (now.relation[:4], then.relation[:4]):
+    if now.lacks_verb or then.lacks_verb:
         # A verb that is not known counts as a term of the subject.
         return _Verdict.UNLIKE if former and former < subject and len(subject - former) == 1 else _Verdict.NOTHING
     if subject & former and (said.loose | now.subject) & then.terms:
@@ -410,8 +413,8 @@ def _compared(now: Value, then: Value, said: Assertion, other: Assertion) -> _Ve
 
 def _of_same(now: Value, then: Value, *, marked: bool) -> _Verdict:
     """Compare the values of one subject."""
-    if "open" in (now.relation[:4], then.relation[:4]):
-        same_verb = now.relation == then.relation and now.kind not in ("name", "word")
+    if now.lacks_verb or then.lacks_verb:
+        same_verb = now.relation == then.relation and now.is_amount
         return _Verdict.NOTHING if not marked else _Verdict.REPLACES if same_verb else _Verdict.UNLIKE
     if marked or _is_only_one(now, then):
         return _Verdict.REPLACES
@@ -430,7 +433,7 @@ def _of_less(now: Value, then: Value, missing: frozenset[str]) -> _Verdict:
         return _Verdict.REPLACES
     if then.thing and then.thing[-1] not in now.subject:
         return _Verdict.NOTHING
-    return _Verdict.REPLACES if now.kind not in ("name", "word") else _Verdict.UNLIKE
+    return _Verdict.REPLACES if now.is_amount else _Verdict.UNLIKE
 
 
 def _subjects(now: Value, then: Value) -> tuple[frozenset[str], frozenset[str]]:
@@ -468,7 +471,7 @@ def _same_kind(now: Value, then: Value, *, waived: bool, marked: bool) -> bool:
 
 def _is_only_one(now: Value, then: Value) -> bool:
     """Whether a subject can have only one such value: it is that, in so many words, or it is an amount or a date."""
-    if now.kind not in ("name", "word"):
+    if now.is_amount:
         return True
     return now.relation == then.relation and now.relation.startswith("is")
 
@@ -484,16 +487,12 @@ def _answers_to(said: Assertion, other: Assertion) -> bool:
 
 
 def _is_about(subject: frozenset[str], other: Assertion, *, alone: bool) -> bool:
-    return not subject or (alone and subject <= other.terms and _is_exact(other.values[0]))
-
-
-def _is_exact(value: Value) -> bool:
-    return value.kind not in ("name", "word")
+    return not subject or (alone and subject <= other.terms and other.values[0].is_amount)
 
 
 def _answers(now: Value, then: Value, said: Assertion) -> bool:
     if now.kind == then.kind == "number" and _DIGITS.sub("9", now.text) != _DIGITS.sub("9", then.text):
         return False  # "1e-4" is no score of 0.797
-    if now.kind in ("name", "word") and (not said.corrects or now.relation != then.relation or now.relation == "is"):
+    if not now.is_amount and (not said.corrects or now.relation != then.relation or now.relation == "is"):
         return False
     return (now.marked or said.corrects) and _same_kind(now, then, waived=False, marked=True)
