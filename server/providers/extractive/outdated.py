@@ -22,9 +22,9 @@ from esker.server.core.text.languages import ENGLISH, STOP_WORDS, language_of
 from esker.server.core.text.terms import terms
 from esker.server.core.words.lists import Cue, words
 from esker.server.providers.extractive import cues
-from esker.server.providers.extractive.read_rows import DISTRUSTED, MARKED, UNDECIDED, ReadRow
+from esker.server.providers.extractive.row_parts import CHANGES, DISTRUSTED, MARKED, UNDECIDED, RowParts
 from esker.server.providers.extractive.superseding import with_replaced
-from esker.server.providers.extractive.values import Value, rivals
+from esker.server.providers.extractive.values import RowValue, rivals
 
 # Minimum cosine of two rows, or minimum share of the subject, for them to be about the same thing. The lower ones are
 # for a row that marks a change.
@@ -32,13 +32,13 @@ _NEAR, _NEAR_CHANGE = 0.6, 0.5
 _SUBJECT, _SUBJECT_CHANGE = 0.5, 0.4
 # Minimum terms that two rows about the same thing share besides their values.
 _SHARED_TERMS = 2
-# Maximum rows that share a term for it to make them candidates; a more frequent term distinguishes nothing.
+# Maximum rows that a term makes candidates: the latest that contain it. A higher value finds more and takes longer.
 _MOST_ROWS = 100
 # Maximum earlier rows that a row is compared with: those that share most terms with it.
 _MOST_ALIKE = 20
 _RULINGS = ("decision", "preference")
-_CHANGES = ("decision", "state_change")
-_ENDS = ("decision", "state_change", "outcome")
+# Categories of rows that can end an open matter.
+_ENDS = (*CHANGES, "outcome")
 
 _WITHDRAWN = Cue(*words("reflector.withdrawn"))
 _WRONG = Cue(*words("reflector.wrong"))
@@ -59,66 +59,66 @@ class Hindsight:
 
     def __init__(self, vectors: Mapping[str, Sequence[float]]) -> None:
         self._vectors = {name: np.array(vector, dtype=np.float32) for name, vector in vectors.items()}
-        self._read: dict[str, ReadRow] = {}
-        self._compared: dict[tuple[ReadRow, ReadRow], bool] = {}
-        self._said: Sequence[ReadRow] = ()
+        self._read: dict[str, RowParts] = {}
+        self._compared: dict[tuple[RowParts, RowParts], bool] = {}
+        self._said: Sequence[RowParts] = ()
         self._superseded: dict[str, str] = {}
 
     def outdated(self, rows: Sequence[Memory]) -> dict[str, str]:
         """Return the id of each outdated row, with the id of the row that outdates it. The rows are ordered by time."""
         read = [self._reading(row) for row in rows]
-        said = [row for row in read if row.row.trust == "user"]
+        said = [row for row in read if row.memory.trust == "user"]
         if said != self._said:
             self._said, self._superseded = said, _superseded(said)
         found = dict(self._superseded)
         # A reflection took back its ruling already; the one before is another.
         observed = {row.id for row in rows if row.kind == "observation"}
         for place, (newer, earlier) in enumerate(_candidates(read)):
-            left = [older for older in earlier if older.row.id not in found]
-            found |= {older.row.id: newer.row.id for older in left if self._outdates(newer, older)}
+            left = [older for older in earlier if older.memory.id not in found]
+            found |= {older.memory.id: newer.memory.id for older in left if self._outdates(newer, older)}
             just_said = read[max(0, place - _REFUSED_WITHIN) : place]
             taken_back = (_withdrawn(newer, left), _called_wrong(newer, left), _refused(newer, just_said))
-            if newer.row.id in observed:
-                found |= {gone: newer.row.id for gone in taken_back if gone and gone not in found}
+            if newer.memory.id in observed:
+                found |= {gone: newer.memory.id for gone in taken_back if gone and gone not in found}
         found |= _evidence(read, found)
         return found | _echoes(read, found)
 
-    def _reading(self, row: Memory) -> ReadRow:
+    def _reading(self, row: Memory) -> RowParts:
         known = self._read.get(row.id)
-        if known is None or known.row != replace(row, kind=known.row.kind):
-            self._read[row.id] = known = ReadRow(row, self._vectors.get(row.id))
+        if known is None or known.memory != replace(row, kind=known.memory.kind):
+            self._read[row.id] = known = RowParts(row, self._vectors.get(row.id))
         return known
 
-    def _outdates(self, newer: ReadRow, older: ReadRow) -> bool:
+    def _outdates(self, newer: RowParts, older: RowParts) -> bool:
         pair = (newer, older)
         if pair not in self._compared:
             self._compared[pair] = _outdates(newer, older)
         return self._compared[pair]
 
 
-def _superseded(said: Sequence[ReadRow]) -> dict[str, str]:
+def _superseded(said: Sequence[RowParts]) -> dict[str, str]:
     """Return what the comparison of single assertions finds among the user's rows."""
     facts = [
         Fact(row.content, row.priority, row.category, row.trust, (), row.said_at, tentative=row.tentative)
-        for row in (read.row for read in said)
+        for row in (read.memory for read in said)
     ]
-    latest: dict[str, ReadRow] = {}
+    latest: dict[str, RowParts] = {}
     found: dict[str, str] = {}
     for newer, fact in zip(said, with_replaced(facts, ()), strict=True):
         for older in filter(None, map(latest.get, (fact.replaces or "").splitlines())):
-            if older.row.content != newer.row.content and newer.asserts and not _says_more(older, newer):
-                found[older.row.id] = newer.row.id
-        latest[newer.row.content] = newer
+            if older.memory.content != newer.memory.content and newer.asserts and not _says_more(older, newer):
+                found[older.memory.id] = newer.memory.id
+        latest[newer.memory.content] = newer
     return found
 
 
-def _says_more(older: ReadRow, newer: ReadRow) -> bool:
+def _says_more(older: RowParts, newer: RowParts) -> bool:
     """Whether an older row has values besides the one that a newer row replaces, or names another thing."""
     given_up, given = older.values.texts - newer.values.texts, newer.values.texts - older.values.texts
     return (len(given_up) > 1 or bool(given_up and given)) and not rivals(newer.values, older.values)
 
 
-def _candidates(rows: Sequence[ReadRow]) -> Iterator[tuple[ReadRow, list[ReadRow]]]:
+def _candidates(rows: Sequence[RowParts]) -> Iterator[tuple[RowParts, list[RowParts]]]:
     """Yield each row with the earlier rows that share enough of its terms.
 
     One term is enough for a row that names a cause or a source that is not believed, and for an earlier row that leaves
@@ -136,51 +136,53 @@ def _candidates(rows: Sequence[ReadRow]) -> Iterator[tuple[ReadRow, list[ReadRow
             by_term[term].append(place)
 
 
-def _withdrawn(newer: ReadRow, earlier: Sequence[ReadRow]) -> str | None:
+def _withdrawn(newer: RowParts, earlier: Sequence[RowParts]) -> str | None:
     """Return the id of the latest ruling about the same thing, if the user takes one back."""
-    if newer.row.trust != "user" or not newer.asserts or not _WITHDRAWN.search(newer.text):
+    if newer.memory.trust != "user" or not newer.asserts or not _WITHDRAWN.search(newer.text):
         return None
-    rulings = (row for row in reversed(earlier) if row.row.category in _CHANGES and row.row.trust == "user")
+    rulings = (row for row in reversed(earlier) if row.memory.category in CHANGES and row.memory.trust == "user")
     latest = next((row for row in rulings if _share_enough(newer, row)), None)
-    return latest.row.id if latest else None
+    return latest.memory.id if latest else None
 
 
-def _called_wrong(newer: ReadRow, earlier: Sequence[ReadRow]) -> str | None:
+def _called_wrong(newer: RowParts, earlier: Sequence[RowParts]) -> str | None:
     """Return the id of the latest report about the same thing, if the user calls one wrong."""
-    if newer.row.trust != "user" or not newer.asserts or not _WRONG.search(newer.text):
+    if newer.memory.trust != "user" or not newer.asserts or not _WRONG.search(newer.text):
         return None
-    reports = (row for row in reversed(earlier) if row.row.trust != "user" and row.row.category in ("fact", "outcome"))
+    reports = (
+        row for row in reversed(earlier) if row.memory.trust != "user" and row.memory.category in ("fact", "outcome")
+    )
     same = (row for row in reports if newer.values.texts & row.values.texts and _share_enough(newer, row))
-    return next((row.row.id for row in same if row.row.priority != "high"), None)
+    return next((row.memory.id for row in same if row.memory.priority != "high"), None)
 
 
-def _refused(newer: ReadRow, earlier: Sequence[ReadRow]) -> str | None:
+def _refused(newer: RowParts, earlier: Sequence[RowParts]) -> str | None:
     """Return the id of what the assistant said last about the same thing, if the user answers no."""
-    no = cues.NO.match(newer.answer) if newer.row.trust == "user" and newer.asserts else None
+    no = cues.NO.match(newer.answer) if newer.memory.trust == "user" and newer.asserts else None
     if not no or newer.answer[no.end() : no.end() + 1].isspace():
         return None
-    own = (row for row in reversed(earlier) if row.row.trust == "assistant" and row.row.priority != "high")
-    same_session = (row for row in own if row.row.session_id == newer.row.session_id)
-    return next((row.row.id for row in same_session if _shared(newer, row)), None)
+    own = (row for row in reversed(earlier) if row.memory.trust == "assistant" and row.memory.priority != "high")
+    same_session = (row for row in own if row.memory.session_id == newer.memory.session_id)
+    return next((row.memory.id for row in same_session if _shared(newer, row)), None)
 
 
-def _share_enough(newer: ReadRow, older: ReadRow) -> bool:
+def _share_enough(newer: RowParts, older: RowParts) -> bool:
     """Whether two rows share enough terms or values to be about one thing."""
     return _shared(newer, older) >= _SHARED_TERMS
 
 
-def _shared(newer: ReadRow, older: ReadRow) -> int:
+def _shared(newer: RowParts, older: RowParts) -> int:
     return len(newer.subject & older.subject) + len(newer.values.texts & older.values.texts)
 
 
-def _outdates(newer: ReadRow, older: ReadRow) -> bool:
-    if not newer.asserts or not _has_the_right(newer.row, older.row):
+def _outdates(newer: RowParts, older: RowParts) -> bool:
+    if not newer.asserts or not _has_the_right(newer.memory, older.memory):
         return False
     if older.asks:
         return _answers(newer, older)
     if _is_later_status(newer, older) or _disbelieves(newer, older):
         return True
-    if older.row.category in ("issue", "next_step"):
+    if older.memory.category in ("issue", "next_step"):
         return _settles(newer, older) if older.is_undecided else _ends(newer, older)
     return _gives_another_value(newer, older) or _finds_the_cause(newer, older)
 
@@ -194,7 +196,7 @@ def _has_the_right(newer: Memory, older: Memory) -> bool:
     return newer.trust in ("user", "assistant") or at_least_as_trusted(newer.trust, older.trust)
 
 
-def _gives_another_value(newer: ReadRow, older: ReadRow) -> bool:
+def _gives_another_value(newer: RowParts, older: RowParts) -> bool:
     """Whether a ruling or a change states another value of the same thing, or a measurement is repeated."""
     if newer.is_limited or not (newer.changes or _is_same_measurement(newer, older)):
         return False
@@ -210,7 +212,7 @@ def _gives_another_value(newer: ReadRow, older: ReadRow) -> bool:
     return not _have_other_subjects(found, newer, older) and _is_about_the_same(newer, older)
 
 
-def _have_other_subjects(pairs: Sequence[tuple[Value, Value]], newer: ReadRow, older: ReadRow) -> bool:
+def _have_other_subjects(pairs: Sequence[tuple[RowValue, RowValue]], newer: RowParts, older: RowParts) -> bool:
     """Whether the values are of different things: of a narrower one, or each of a thing that the other lacks."""
     heads = {term for now, _ in pairs for term in terms(MARKED.sub(" ", now.head))}
     former_heads = {term for _, then in pairs for term in terms(then.head)}
@@ -220,18 +222,18 @@ def _have_other_subjects(pairs: Sequence[tuple[Value, Value]], newer: ReadRow, o
     return bool(narrower) and (bool(former) or not marked)
 
 
-def _is_of_one_key(pairs: Sequence[tuple[Value, Value]]) -> bool:
+def _is_of_one_key(pairs: Sequence[tuple[RowValue, RowValue]]) -> bool:
     """Whether an identifier names what the values are of."""
     return any(now.key and now.key == then.key for now, then in pairs)
 
 
-def _is_same_measurement(newer: ReadRow, older: ReadRow) -> bool:
+def _is_same_measurement(newer: RowParts, older: RowParts) -> bool:
     """Whether two rows differ in nothing but their values."""
-    same = (newer.row.trust, newer.row.category) == (older.row.trust, older.row.category)
+    same = (newer.memory.trust, newer.memory.category) == (older.memory.trust, older.memory.category)
     return same and newer.values.frame == older.values.frame
 
 
-def _is_same_sentence(newer: ReadRow, older: ReadRow) -> bool:
+def _is_same_sentence(newer: RowParts, older: RowParts) -> bool:
     """Whether two rows differ in nothing but values behind their verbs, and times."""
     pairs = zip(newer.values.values, older.values.values, strict=False)
     differ = [now for now, then in pairs if now.text != then.text]
@@ -239,13 +241,13 @@ def _is_same_sentence(newer: ReadRow, older: ReadRow) -> bool:
     return stated and len(newer.values.values) == len(older.values.values) and _is_same_measurement(newer, older)
 
 
-def _is_about_the_same(newer: ReadRow, older: ReadRow) -> bool:
+def _is_about_the_same(newer: RowParts, older: RowParts) -> bool:
     if newer.is_marked:
         return _is_near(newer, older, _SUBJECT_CHANGE, _NEAR_CHANGE)
     return _is_near(newer, older, _SUBJECT, _NEAR)
 
 
-def _is_near(newer: ReadRow, older: ReadRow, subject: float, cosine: float) -> bool:
+def _is_near(newer: RowParts, older: RowParts, subject: float, cosine: float) -> bool:
     """Whether two rows share enough of their subjects, or are near by meaning."""
     if len(newer.subject & older.subject) < _SHARED_TERMS:
         return False
@@ -256,19 +258,19 @@ def _is_near(newer: ReadRow, older: ReadRow, subject: float, cosine: float) -> b
     return float(newer.vector @ older.vector) >= cosine
 
 
-def _same_subject(newer: ReadRow, older: ReadRow) -> float:
+def _same_subject(newer: RowParts, older: RowParts) -> float:
     """Return from 0 to 1 how far two rows have one subject, whatever their values; that of the older counts double."""
     shared = len(newer.subject & older.subject)
     return (2 * shared / max(1, len(older.subject)) + shared / max(1, len(newer.subject))) / 3
 
 
-def _ends(newer: ReadRow, older: ReadRow) -> bool:
+def _ends(newer: RowParts, older: RowParts) -> bool:
     """Whether a row tells how a failure was overcome or how an open matter ended; a failure of weight stays."""
     if _makes_work(newer, older):
         return True
-    if older.row.priority == "high" or newer.row.category not in _ENDS:
+    if older.memory.priority == "high" or newer.memory.category not in _ENDS:
         return False
-    if older.row.category == "issue" and newer.row.category != "outcome":
+    if older.memory.category == "issue" and newer.memory.category != "outcome":
         return False
     given_up = older.values.texts - newer.values.texts
     if given_up and not rivals(newer.values, older.values):
@@ -277,19 +279,19 @@ def _ends(newer: ReadRow, older: ReadRow) -> bool:
     return len(shared) >= _SHARED_TERMS and same_subject(newer.fingerprint, older.fingerprint) >= _SUBJECT
 
 
-def _is_later_status(newer: ReadRow, older: ReadRow) -> bool:
+def _is_later_status(newer: RowParts, older: RowParts) -> bool:
     """Whether a tool reports the later state of the thing that both rows begin with, by its identifier."""
-    if (newer.row.trust, older.row.trust) != ("tool", "tool") or older.row.priority == "high":
+    if (newer.memory.trust, older.memory.trust) != ("tool", "tool") or older.memory.priority == "high":
         return False
     named, named_before = (row.text.partition(" ")[0].rstrip(":,") for row in (newer, older))
     same = named == named_before and bool(_IDENTIFIER.search(named))
-    return same and newer.row.category in _ENDS and newer.row.session_id == older.row.session_id
+    return same and newer.memory.category in _ENDS and newer.memory.session_id == older.memory.session_id
 
 
-def _disbelieves(newer: ReadRow, older: ReadRow) -> bool:
+def _disbelieves(newer: RowParts, older: RowParts) -> bool:
     """Whether the user does not believe the source of a report, which its first words name."""
-    reports = older.row.trust in ("tool", "external") and older.row.priority != "high"
-    if not newer.distrusts or not reports or older.row.category not in ("fact", "outcome"):
+    reports = older.memory.trust in ("tool", "external") and older.memory.priority != "high"
+    if not newer.distrusts or not reports or older.memory.category not in ("fact", "outcome"):
         return False
     opening = _CLAUSE_END.split(older.text)[0]
     source = frozenset(terms(" ".join(opening.split()[:_SOURCE_WITHIN])[:_LONGEST_SOURCE]))
@@ -297,34 +299,34 @@ def _disbelieves(newer: ReadRow, older: ReadRow) -> bool:
     return bool(source & frozenset(terms(about)) & older.fingerprint.subject)
 
 
-def _makes_work(newer: ReadRow, older: ReadRow) -> bool:
+def _makes_work(newer: RowParts, older: RowParts) -> bool:
     """Whether a row tells that what failed works, and names it by its identifier."""
-    if (older.row.category, newer.row.category) != ("issue", "outcome") or not _WORKS.search(newer.text):
+    if (older.memory.category, newer.memory.category) != ("issue", "outcome") or not _WORKS.search(newer.text):
         return False
     failed = " ".join(older.text.split()[:_NAMED_WITHIN])
     shared = newer.fingerprint.particular & older.fingerprint.particular & frozenset(terms(failed))
     return any(not term.isdecimal() and _IDENTIFIER.search(term) for term in shared)
 
 
-def _settles(newer: ReadRow, older: ReadRow) -> bool:
+def _settles(newer: RowParts, older: RowParts) -> bool:
     """Whether a ruling of the user names most of the choice that a row leaves open, besides its names."""
-    if newer.row.trust != "user" or not newer.changes or not (undecided := UNDECIDED.search(older.text)):
+    if newer.memory.trust != "user" or not newer.changes or not (undecided := UNDECIDED.search(older.text)):
         return False
     clause = _CLAUSE_END.split(older.text[: undecided.start()])[-1] or older.text[undecided.end() :]
     choice = set(terms(clause)) - STOP_WORDS[language_of(older.text) or ENGLISH] - older.values.names
     return 2 * len(choice & newer.fingerprint.terms) >= max(1, len(choice))
 
 
-def _answers(newer: ReadRow, older: ReadRow) -> bool:
+def _answers(newer: RowParts, older: RowParts) -> bool:
     """Whether a row answers a question of its session: it says something about the same thing later."""
-    same_session = newer.row.session_id == older.row.session_id
-    return same_session and older.row.priority != "high" and _is_near(newer, older, _SUBJECT, _NEAR)
+    same_session = newer.memory.session_id == older.memory.session_id
+    return same_session and older.memory.priority != "high" and _is_near(newer, older, _SUBJECT, _NEAR)
 
 
-def _finds_the_cause(newer: ReadRow, older: ReadRow) -> bool:
+def _finds_the_cause(newer: RowParts, older: RowParts) -> bool:
     """Whether a row names the cause that another row only suspected."""
-    same_session = newer.row.session_id == older.row.session_id
-    return newer.finds_cause and same_session and older.row.category == "fact" and older.suspects
+    same_session = newer.memory.session_id == older.memory.session_id
+    return newer.finds_cause and same_session and older.memory.category == "fact" and older.suspects
 
 
 def _settled(found: Mapping[str, str]) -> set[str]:
@@ -332,42 +334,42 @@ def _settled(found: Mapping[str, str]) -> set[str]:
     return {*found, *found.values()}
 
 
-def _echoes(rows: Sequence[ReadRow], found: Mapping[str, str]) -> dict[str, str]:
+def _echoes(rows: Sequence[RowParts], found: Mapping[str, str]) -> dict[str, str]:
     """Return the rows of lower trust that repeat a value which was given up, even if they were written later."""
-    by_id, settled = {row.row.id: row for row in rows}, _settled(found)
+    by_id, settled = {row.memory.id: row for row in rows}, _settled(found)
     given_up = [
         (by_id[new], {then.text for _, then in rivals(by_id[new].values, by_id[old].values)})
         for old, new in found.items()
     ]
     return {
-        row.row.id: newer.row.id
+        row.memory.id: newer.memory.id
         for newer, values in given_up
         for row in rows
-        if row.row.id not in settled and values and _is_echo(row, newer, values)
+        if row.memory.id not in settled and values and _is_echo(row, newer, values)
     }
 
 
-def _evidence(rows: Sequence[ReadRow], found: Mapping[str, str]) -> dict[str, str]:
+def _evidence(rows: Sequence[RowParts], found: Mapping[str, str]) -> dict[str, str]:
     """Return what tools reported on a suspicion before another cause was found."""
-    by_id, settled = {row.row.id: row for row in rows}, _settled(found)
+    by_id, settled = {row.memory.id: row for row in rows}, _settled(found)
     dropped = [(by_id[old], by_id[new]) for old, new in found.items() if by_id[new].finds_cause and by_id[old].suspects]
     return {
-        row.row.id: cause.row.id
+        row.memory.id: cause.memory.id
         for suspicion, cause in dropped
         for row in rows
-        if row.row.id not in settled and _is_evidence(row, suspicion, cause)
+        if row.memory.id not in settled and _is_evidence(row, suspicion, cause)
     }
 
 
-def _is_evidence(row: ReadRow, suspicion: ReadRow, cause: ReadRow) -> bool:
-    if (row.row.trust, row.row.category) != ("tool", "fact") or row.row.priority == "high":
+def _is_evidence(row: RowParts, suspicion: RowParts, cause: RowParts) -> bool:
+    if (row.memory.trust, row.memory.category) != ("tool", "fact") or row.memory.priority == "high":
         return False
-    between = suspicion.row.said_at <= row.row.said_at <= cause.row.said_at
+    between = suspicion.memory.said_at <= row.memory.said_at <= cause.memory.said_at
     named = suspicion.values.texts - cause.values.texts
-    return between and row.row.session_id == cause.row.session_id and bool(named & row.values.texts)
+    return between and row.memory.session_id == cause.memory.session_id and bool(named & row.values.texts)
 
 
-def _is_echo(row: ReadRow, newer: ReadRow, given_up: set[str]) -> bool:
-    if row.row.priority == "high" or at_least_as_trusted(row.row.trust, newer.row.trust):
+def _is_echo(row: RowParts, newer: RowParts, given_up: set[str]) -> bool:
+    if row.memory.priority == "high" or at_least_as_trusted(row.memory.trust, newer.memory.trust):
         return False
     return given_up <= row.values.texts and _is_about_the_same(newer, row)

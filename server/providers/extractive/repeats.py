@@ -14,7 +14,7 @@ from esker.server.core.facts.same_fact import SAME_MEANING, Fingerprint, fingerp
 from esker.server.core.records import Memory
 from esker.server.core.text.labels import own_statement
 from esker.server.core.words.lists import Cue, words
-from esker.server.providers.extractive.read_rows import SPEAKERS
+from esker.server.providers.extractive.row_parts import SPEAKERS
 from esker.server.providers.extractive.values import read_values
 
 # Maximum rows that share a term for it to make them candidates; a more frequent term distinguishes nothing.

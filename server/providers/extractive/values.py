@@ -1,4 +1,4 @@
-"""Reads the values of a row (numbers and identifiers), and tells whether two rows differ in one value alone."""
+"""Reads the values of a row (numbers and identifiers), and finds those of two rows that exclude each other."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -27,7 +27,7 @@ _WITHOUT_NAMES = "german"
 
 
 @dataclass(frozen=True, slots=True)
-class Value:
+class RowValue:
     """A number or an identifier of a text, folded, with the words before and after it.
 
     `key` is the identifier that it is the value of ("PAGE_SIZE is 50"), or nothing. `stated` is False if no verb comes
@@ -64,7 +64,7 @@ class Value:
 class Values:
     """The values of a text, and what else distinguishes it: its names, and its other words in order."""
 
-    values: tuple[Value, ...]
+    values: tuple[RowValue, ...]
     names: frozenset[str]
     frame: tuple[str, ...]
     is_cjk: bool
@@ -85,7 +85,7 @@ def read_values(text: str) -> Values:
     names = frozenset(() if language_of(text) == _WITHOUT_NAMES else _names(text, found)) - _NO_NAMES
     return Values(
         tuple(
-            Value(
+            RowValue(
                 folded[place],
                 _at(folded, place - 1),
                 _at(folded, place + 1),
@@ -134,7 +134,7 @@ def _names(text: str, found: Sequence[re.Match[str]]) -> Iterator[str]:
             yield match[0].casefold()
 
 
-def rivals(newer: Values, older: Values) -> list[tuple[Value, Value]]:
+def rivals(newer: Values, older: Values) -> list[tuple[RowValue, RowValue]]:
     """Return the pairs of a newer and an older value that exclude each other.
 
     Nothing is returned if the older text has a value to which the newer one says nothing, or if both name different
@@ -155,7 +155,7 @@ def name_different_things(one: Values, other: Values) -> bool:
     return bool(one.names - other.names - {*other.frame}) and bool(other.names - one.names - {*one.frame})
 
 
-def _excludes(now: Value, then: Value) -> bool:
+def _excludes(now: RowValue, then: RowValue) -> bool:
     """Whether two values are of one kind: amounts of one unit, values of one key, variants of one identifier."""
     if now.is_number != then.is_number:
         return False
@@ -171,7 +171,7 @@ def _excludes(now: Value, then: Value) -> bool:
     return _shape(now.text) == _shape(then.text) and (same_before or bool(_parts(now.text) & _parts(then.text)))
 
 
-def _take_turns(now: Value, then: Value) -> bool:
+def _take_turns(now: RowValue, then: RowValue) -> bool:
     """Whether two values exclude each other, in texts of which the newer has all words of the older."""
     both_of_noun = then.stated and now.is_number and then.is_number and bool(now.before) and now.before == then.before
     return both_of_noun or _excludes(now, then)

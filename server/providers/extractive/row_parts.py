@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from esker.server.core.facts.same_fact import Fingerprint, fingerprint
-from esker.server.core.records import Memory
+from esker.server.core.records import Category, Memory
 from esker.server.core.text.labels import own_statement
 from esker.server.core.text.languages import ENGLISH, STOP_WORDS, language_of
 from esker.server.core.text.terms import terms
@@ -24,7 +24,8 @@ UNDECIDED = Cue(*words("reflector.undecided"))
 """Leaves a choice open."""
 DISTRUSTED = Cue(*words("reflector.distrusted"))
 """Says that a source of reports is not believed."""
-_CHANGES = ("decision", "state_change")
+CHANGES: tuple[Category, ...] = ("decision", "state_change")
+"""Categories of rows that rule on something or change it."""
 _LIMITED = Cue(*words("reflector.limited"))
 _SAID = re.compile(rf"^{any_of(words('reflector.speakers'))}\s?[:：]\s?", re.IGNORECASE)
 SPEAKERS = frozenset(terms(" ".join(words("reflector.speakers"))))
@@ -34,16 +35,16 @@ _CAUSE_FOUND = Cue(*words("reflector.cause_found"))
 
 
 @dataclass(frozen=True, eq=False)
-class ReadRow:
+class RowParts:
     """A row with the parts that are compared."""
 
-    row: Memory
+    memory: Memory
     vector: npt.NDArray[np.float32] | None
 
     @cached_property
     def text(self) -> str:
         """The row without its label, the purpose of a change, and notes on older rows."""
-        return own_statement(self.row.content)
+        return own_statement(self.memory.content)
 
     @cached_property
     def fingerprint(self) -> Fingerprint:
@@ -91,7 +92,7 @@ class ReadRow:
     @cached_property
     def distrusts(self) -> bool:
         """Whether the user does not believe a source."""
-        return self.row.trust == "user" and bool(DISTRUSTED.search(self.text))
+        return self.memory.trust == "user" and bool(DISTRUSTED.search(self.text))
 
     @cached_property
     def is_undecided(self) -> bool:
@@ -101,29 +102,29 @@ class ReadRow:
     @cached_property
     def asks(self) -> bool:
         """Whether the row is a question, or tells that somebody asked something."""
-        return is_question(self.row.content)
+        return is_question(self.memory.content)
 
     @cached_property
     def is_firm(self) -> bool:
         """Whether the row is asserted by its speaker, without a condition."""
-        return read_assertion(self.row.id, self.row.content).firm
+        return read_assertion(self.memory.id, self.memory.content).firm
 
     @cached_property
     def says_change(self) -> bool:
         """Whether the words of the row say that something changed or is corrected."""
-        return bool(cues.CORRECTION.search(self.row.content) or MARKED.search(self.text))
+        return bool(cues.CORRECTION.search(self.memory.content) or MARKED.search(self.text))
 
     @property
     def is_marked(self) -> bool:
         """Whether the row says, or the observer found, that something changed."""
-        return self.row.category == "state_change" or self.says_change
+        return self.memory.category == "state_change" or self.says_change
 
     @cached_property
     def changes(self) -> bool:
         """Whether the row rules on something, or changes it."""
-        return self.row.category in _CHANGES or self.is_marked
+        return self.memory.category in CHANGES or self.is_marked
 
     @cached_property
     def asserts(self) -> bool:
         """Whether the row states something, without a reservation."""
-        return not self.asks and not self.row.tentative and not cues.TENTATIVE.search(self.row.content)
+        return not self.asks and not self.memory.tentative and not cues.TENTATIVE.search(self.memory.content)
