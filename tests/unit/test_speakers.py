@@ -2,7 +2,7 @@
 
 from esker.server.core.conversation.records import Role
 from esker.server.providers.extractive.observer import observe
-from esker.server.providers.extractive.speakers import speakers, without_speaker, works
+from esker.server.providers.extractive.speakers import is_work, speakers, without_speaker
 from tests.support.records import conversation
 
 CHAT: list[tuple[Role, str]] = [
@@ -46,5 +46,5 @@ def test_one_link_in_a_long_chat_does_not_make_it_work() -> None:
         ("assistant", "I swam there last week."),
     ] * 6
     link: tuple[Role, str] = ("user", "The photos: https://photos.example/albums/harbour")
-    assert not works(conversation(*chat, link).messages)
-    assert works(conversation(*chat[:2], link).messages)
+    assert not is_work(conversation(*chat, link).messages)
+    assert is_work(conversation(*chat[:2], link).messages)

@@ -1,6 +1,6 @@
 """Whether a row of a pack is worth its tokens: it names a subject, and it is not an order of the moment.
 
-The rules are cautious: a row that they name is hardly of use, and others may be of no use as well.
+The rules are cautious: they miss rows of no use rather than name a useful one.
 """
 
 from typing import Literal

@@ -123,6 +123,7 @@ def _replied(message: Message, before: Message, content: str, about: str, catego
 
 
 def _tells(reply: str) -> bool:
+    """Whether a reply answers and, besides a plain no, says something that is understood alone."""
     bare = cues.NO.sub("", reply).lstrip(" ,.!—–-，、。！،")
     if cues.NO_ANSWER.search(reply):
         return False
@@ -138,14 +139,15 @@ def _qualifies(utterance: str) -> bool:
 
 def _last_proposal(offered: Sequence[str]) -> str | None:
     places = [place for place, sentence in enumerate(offered) if cues.PROPOSAL.search(sentence)]
-    return _with_what_it_leans_on(offered, places[-1]) if places else None
+    return _with_sentence_before(offered, places[-1]) if places else None
 
 
 def _last_question(offered: Sequence[str]) -> str | None:
-    return _with_what_it_leans_on(offered, len(offered) - 1) if offered and cues.asks(offered[-1]) else None
+    return _with_sentence_before(offered, len(offered) - 1) if offered and cues.asks(offered[-1]) else None
 
 
-def _with_what_it_leans_on(offered: Sequence[str], place: int) -> str:
+def _with_sentence_before(offered: Sequence[str], place: int) -> str:
+    """Return the sentence at a place; a short one, which depends on the sentence before it, together with that one."""
     leans = width(offered[place]) < _SELF_CONTAINED and place > 0
     return f"{offered[place - 1]} {offered[place]}" if leans else offered[place]
 
@@ -158,7 +160,7 @@ def _agrees(first: str) -> bool:
 def _is_answer(first: str, question: str, *, choice: bool) -> bool:
     """Whether the first sentence answers a question and is not a request or rule of its own."""
     last = split_sentences(question)[-1]
-    if not first or len(first) > _LONGEST_ANSWER or cues.asks(first) or cues.OPEN.search(last):
+    if not first or len(first) > _LONGEST_ANSWER or cues.asks(first) or cues.OPEN_QUESTION.search(last):
         return False
     if cues.YES_OR_NO.search(last) and not choice:
         return bool(cues.NO.search(first))

@@ -130,7 +130,7 @@ def _own_ends(lines: Sequence[str], output: Sequence[bool]) -> tuple[list[str], 
 
 
 def _presents(line: str) -> bool:
-    """Whether a line introduces what follows as somebody else's words ("the log says:", "I got this:")."""
+    """Whether a line introduces words of another person or a program: "the log says:", "I got this:"."""
     return line.rstrip().endswith((":", "：")) and bool(cues.PRESENTS.search(line))
 
 

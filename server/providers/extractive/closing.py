@@ -36,16 +36,17 @@ _FEWEST, _WORDS_PER_ROW, _MOST, _MOST_IN_PASSING = 3, 40, 10, 4
 _LONGEST_ITEM, _LONGEST_ROW = 120, 320
 # Maximum characters of a sentence before and of a request that are put beside a statement.
 _LONGEST_BEFORE, _LONGEST_REQUEST = 160, 120
+# Minimum words of a sentence that is a report.
 _SHORTEST = 3
 # Minimum names of an instruction that also says how something works ("change `modelSize` in config.json").
 _EXPLAINING = 2
 # A message offers to go ahead in its last sentences.
 _LAST_WORDS = 2
-# Share of the terms of a row that another row must have to tell it as well, and to report an open end as done.
-# The newest list of what is left replaces the one before, of which some ends were closed.
+# Minimum share of the terms of a row that another row must have to tell it as well, that an outcome must have to close
+# an open end, and that a newer open end must have to replace it: a newer list of what is left replaces the one before.
 _TOLD, _FULFILLED, _STILL_OPEN = 0.8, 0.6, 0.25
 _FIGURE = re.compile(r"\d[\d.,:]*")
-# Words in brackets behind others, and so many of them that they state something of their own.
+# Words in brackets at the end of a text, and five or more words in brackets, which state something of their own.
 _IN_BRACKETS = re.compile(r"(?<=\S)\s*[(（][^()（）]*[)）][.:：]?$")
 _ASIDE = re.compile(r"\((?:[^()\s]+\s+){5,}[^()\s]+\)")
 _ROWS: dict[Kind, tuple[str, Category]] = {
@@ -102,7 +103,7 @@ def reported_facts(work: Sequence[Message], request: str | None, asked_by: int |
                 best = _best(reports, *_limits(message))
             else:
                 least = _ANSWERING if message is answering and request else _IN_PASSING
-                best = _best([report for report in reports if _is_discovery(report, least)], _MOST_IN_PASSING, least)
+                best = _best([report for report in reports if _is_lasting(report, least)], _MOST_IN_PASSING, least)
             facts += [_fact(message, report, request, asked_by) for report in best]
     return facts
 
@@ -113,7 +114,7 @@ def proposals(message: Message) -> list[str]:
     return [report.whole for report in sorted(proposed, key=lambda report: -report.weight)]
 
 
-def _is_discovery(report: _Report, least: int) -> bool:
+def _is_lasting(report: _Report, least: int) -> bool:
     """Whether a statement before the end of a turn is sure and lasting.
 
     It explains something, has a heading, or answers the request (`least` is lower then).

@@ -40,9 +40,9 @@ GENERAL_SUBJECT = _observer("general_subject")
 OWNED = _observer("owned")
 # The speaker as the subject, as a person writes and a program does not.
 SELF = _observer("self")
-# Introduces the words of somebody else or of a program: "the log says:", "I got this:".
+# Introduces the words of another person or of a program: "the log says:", "I got this:".
 PRESENTS = _observer("presents")
-# Reports what somebody else says or thinks.
+# Reports what another person says or thinks.
 THIRD_PARTY = _observer("third_party")
 # A wish about the product or the work.
 WISH = _observer("wish")
@@ -52,7 +52,7 @@ COURTESY = _persons("courtesy")
 LIVED = _persons("lived")
 # Offers help, or says that it is a program.
 SERVES = _persons("serves")
-# Stands for something that was named before.
+# A pronoun for something that was named before.
 POINTS = _persons("points")
 # A verb of the past.
 PAST = _persons("past")
@@ -97,13 +97,14 @@ OFFER = _observer("offer")
 ADDRESS = _observer("address")
 # Courtesies at the end of an answer, which no reply answers.
 PARTING = _observer("parting")
+# Words at the beginning of an answer that say nothing.
 OPENING = _observer("opening")
 # Headings, by what follows them.
 HEADING_OPEN = _observer("heading_open")
 HEADING_PROPOSED = _observer("heading_proposed")
 HEADING_DONE = _observer("heading_done")
 HEADING_FORMER = _observer("heading_former")
-# Follows what a comment or a note in a file demands, which nobody vouches for.
+# Follows what a comment or a note in a file demands, which is not the user's word.
 OBEYS = _observer("obeys")
 # Announces a discovery.
 DISCOVERY = _observer("discovery")
@@ -122,7 +123,8 @@ PROPOSAL = _observer("proposal", r"[?？]\s*$")
 YES_OR_NO = _observer("yes_or_no")
 CHOICE = _observer("choice")
 NO = _observer("no")
-OPEN = _observer("open_question")
+# A question to which any reply is an answer.
+OPEN_QUESTION = _observer("open_question")
 # An agreement even when more text follows; after any other agreement, that text is the reply.
 PLAIN_YES = _observer("plain_yes")
 

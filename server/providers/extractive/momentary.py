@@ -1,19 +1,18 @@
 """Whether a row only helped at the moment: progress, a passing state, chatter, a request that was fulfilled.
 
 Such rows have a low priority, but so have details. A row of low priority stays if it is a statement that the extractive
-observer looks for (a finding, an outcome, something left open), if it does not tell what somebody said or did, or if it
-names something that can be looked up. Progress reports, pleasantries and measurements of a tool go.
+observer looks for (a finding, an outcome, something left open), if it tells of no speaker, or if it names something
+that can be looked up. Progress reports, pleasantries and measurements of a tool go.
 """
 
-import re
 from collections.abc import Sequence
 
 from esker.server.core.records import Memory
 from esker.server.core.text import labels
 from esker.server.core.text.labels import without_label
-from esker.server.core.words.lists import Cue, any_of, words
+from esker.server.core.words.lists import Cue, words
 from esker.server.providers.extractive import cues
-from esker.server.providers.extractive.passed_over import tells
+from esker.server.providers.extractive.passed_over import SPEAKER, tells
 from esker.server.providers.extractive.telling import content_words
 from esker.server.providers.extractive.values import read_values
 
@@ -23,7 +22,6 @@ _BARE_REQUEST_TOKENS = 16
 # higher value drops more rulings in plain words; a lower one keeps more chatter.
 _TELLING_WORDS = 4
 _LOOKED_FOR = (labels.FOUND, labels.LEFT_OPEN, labels.OUTCOME, labels.COMMITTED)
-_SPEAKER = re.compile(any_of(words("reflector.speakers")), re.IGNORECASE)
 _EXPLAINING = Cue(*words("reflector.explaining"))
 
 
@@ -43,7 +41,7 @@ def is_momentary(row: Memory, rows: Sequence[Memory]) -> bool:
         return row.trust == "assistant" and labels.PURPOSE not in row.content
     if row.content.startswith(labels.ASKED):
         return row.tokens <= _BARE_REQUEST_TOKENS
-    return bool(_SPEAKER.match(row.content)) and _says_little(row)
+    return bool(SPEAKER.match(row.content)) and _says_little(row)
 
 
 def _says_little(row: Memory) -> bool:

@@ -12,7 +12,8 @@ from esker.server.core.text.labels import own_statement, without_label
 from esker.server.core.words.lists import Cue, any_of, words
 from esker.server.providers.extractive import cues
 
-_SPEAKER = re.compile(any_of(words("reflector.speakers")), re.IGNORECASE)
+SPEAKER = re.compile(any_of(words("reflector.speakers")), re.IGNORECASE)
+"""The speaker at the beginning of a row that tells what the user or the assistant said or did."""
 _ASKING = Cue(*words("reflector.asking"))
 _OFFERING = Cue(*words("reflector.offering"))
 # Maximum characters of a row up to the word that tells what the speaker did.
@@ -23,7 +24,7 @@ _STATEMENT = re.compile("[:：]")
 
 
 def is_question(content: str) -> bool:
-    """Whether a row is a question, or tells that somebody asked something."""
+    """Whether a row is a question, or tells that a speaker asked something."""
     return content.startswith(labels.ASKED) or cues.asks(own_statement(content)) or tells(_ASKING, content)
 
 
@@ -49,7 +50,7 @@ def is_passed_over(row: Memory, rows: Sequence[Memory]) -> bool:
 def tells(kind: Cue, content: str) -> bool:
     """Whether a row begins with a speaker and tells what the speaker did, in words of some kind."""
     said = without_label(content)
-    speaker = _SPEAKER.match(said)
+    speaker = SPEAKER.match(said)
     if not speaker:
         return False
     telling = _STATEMENT.split(said[speaker.end() : _WITHIN])[0]

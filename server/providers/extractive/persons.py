@@ -1,4 +1,4 @@
-"""Reads a chat of people: each tells of a life, and what one of them states of it is a fact about that person."""
+"""Reads a chat of people: the statements of each about their own life are facts about that person."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,7 +15,7 @@ from esker.server.providers.extractive.answers import only_agrees
 from esker.server.providers.extractive.sentences import clip
 from esker.server.providers.extractive.speakers import without_speaker
 from esker.server.providers.extractive.statements import statements
-from esker.server.providers.extractive.telling import content, leans, weight
+from esker.server.providers.extractive.telling import content_units, leans, weight
 
 # Maximum characters of sentences that are joined, and of a text that is quoted.
 _LONGEST_JOINED, _LONGEST_QUOTED = 240, 160
@@ -30,7 +30,7 @@ _VOCATIVE = re.compile(r"^[^\W\d_]{2,20}, ")
 
 
 def chat_facts(messages: Sequence[Message], people: Mapping[int, str]) -> list[Fact]:
-    """Return what the people of a chat state; `people` are the speakers by the numbers of their messages."""
+    """Return the statements of a chat as facts; `people` are the speakers by the numbers of their messages."""
     facts: list[Fact] = []
     asked: tuple[Message, str] | None = None
     latest: dict[str, str] = {}
@@ -61,7 +61,7 @@ def _message_facts(
     for place, (text, answers) in enumerate(told):
         fact = _fact(message, speaker, text, with_image=has_image and place == 0)
         if asked and answers:
-            points = earlier is not None and bool(cues.POINTS.search(asked[1])) and content(asked[1]) < _FEWEST
+            points = earlier is not None and bool(cues.POINTS.search(asked[1])) and content_units(asked[1]) < _FEWEST
             how, words = (labels.ABOUT, earlier or "") if points else (labels.IN_ANSWER, asked[1])
             quoted = f"{how}“{clip(words, _LONGEST_QUOTED)}”)"
             fact = replace(fact, content=fact.content + quoted, source_seqs=(asked[0].seq, message.seq))
@@ -92,7 +92,11 @@ def _told(said: Sequence[str], *, is_asked: bool) -> list[tuple[str, bool]]:
 
 def _answers(text: str) -> bool:
     """Whether a reply says more than yes or no ("Yes, in June.")."""
-    return only_agrees(text) and not _exclaims(text) and content(cues.INTERJECTION.sub("", text)) >= _FEWEST_ANSWERING
+    return (
+        only_agrees(text)
+        and not _exclaims(text)
+        and content_units(cues.INTERJECTION.sub("", text)) >= _FEWEST_ANSWERING
+    )
 
 
 def _is_courtesy(text: str) -> bool:
@@ -106,7 +110,7 @@ def _is_courtesy(text: str) -> bool:
 
 def _exclaims(text: str) -> bool:
     """Whether a sentence is an exclamation of a word or two ("Huge!")."""
-    return text.endswith(("!", "！")) and content(text) < _FEWEST_OWN and not cues.SELF.search(text)
+    return text.endswith(("!", "！")) and content_units(text) < _FEWEST_OWN and not cues.SELF.search(text)
 
 
 def _without_tag(text: str) -> str:
@@ -118,8 +122,8 @@ def _without_tag(text: str) -> str:
 
 def _tells(text: str, *, is_answer: bool) -> bool:
     if is_answer:
-        return content(text) >= _FEWEST_ANSWERING
-    return content(text) >= (_FEWEST_OWN if cues.SELF.search(text) else _FEWEST)
+        return content_units(text) >= _FEWEST_ANSWERING
+    return content_units(text) >= (_FEWEST_OWN if cues.SELF.search(text) else _FEWEST)
 
 
 def _fact(message: Message, speaker: str, text: str, *, with_image: bool) -> Fact:

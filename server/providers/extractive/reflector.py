@@ -55,7 +55,7 @@ def reflect(task: ReflectionTask) -> Reflected:
     before: list[_MergedRow] = []
     hindsight = Hindsight(task.vectors)
     while left != before:  # a row that is gone can make others the first to say something
-        before, left = left, _once(left, hindsight, task.vectors)
+        before, left = left, _one_pass(left, hindsight, task.vectors)
     left = _fit(left, task)
     if not left or len(left) == len(task.rows):
         return Reflected(drafts=())
@@ -64,8 +64,10 @@ def reflect(task: ReflectionTask) -> Reflected:
     return Reflected(drafts, dropped_ids=tuple(row.id for row in task.rows if row.id not in cited))
 
 
-def _once(rows: Sequence[_MergedRow], hindsight: Hindsight, vectors: Mapping[str, Sequence[float]]) -> list[_MergedRow]:
-    """Return the rows that are left after each kind of row that can be left out was left out once, as reflections."""
+def _one_pass(
+    rows: Sequence[_MergedRow], hindsight: Hindsight, vectors: Mapping[str, Sequence[float]]
+) -> list[_MergedRow]:
+    """Return the rows, as reflections, after one pass: without repeats and rows of no use, and joined."""
     left = _without_outdated(_without_repeats(rows, vectors), hindsight)
     later = [one.row for one in left]
     joined = _with_joined_rows([one for one in left if not _is_left_out(one.row, later)])

@@ -101,7 +101,7 @@ class RowParts:
 
     @cached_property
     def asks(self) -> bool:
-        """Whether the row is a question, or tells that somebody asked something."""
+        """Whether the row is a question, or tells that a speaker asked something."""
         return is_question(self.memory.content)
 
     @cached_property

@@ -42,11 +42,6 @@ def ends(text: str) -> str:
     return text if len(text) <= 2 * _END_CHARACTERS else f"{text[:_END_CHARACTERS]}\n{text[-_END_CHARACTERS:]}"
 
 
-def opening(text: str) -> str:
-    """Return the first sentence of `text`, also when it is a single word."""
-    return clip(next(iter(_sentences(text)), ""))
-
-
 def _sentences(text: str) -> list[str]:
     prose = _EMPHASIS.sub(r"\2", _CODE_BLOCK.sub("\n", ends(text)))
     lines = (_BULLET.sub("", line.strip()) for line in prose.splitlines())

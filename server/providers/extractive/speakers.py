@@ -14,7 +14,8 @@ _NAME = rf"({_WORD}(?: {_WORD}){{0,2}})"
 # "(2:30 pm)", "[14:05]"
 _CLOCK = r"[(\[]\d{1,2}[:.]\d{2}(?::\d{2})?(?:\s?[ap]\.?m\.?)?[)\]]"
 _NAMED = re.compile(
-    rf"^\s*(?:{_CLOCK}\s*)?(?:\[{_NAME}\](?:\s?[:：])?\s+|(?:\*\*)?{_NAME}(?:\*\*)?(?:\s?{_CLOCK})?\s?(?::(?:\*\*)?\s+|：\s*))(?=\S)"
+    rf"^\s*(?:{_CLOCK}\s*)?(?:\[{_NAME}\](?:\s?[:：])?\s+"
+    rf"|(?:\*\*)?{_NAME}(?:\*\*)?(?:\s?{_CLOCK})?\s?(?::(?:\*\*)?\s+|：\s*))(?=\S)"
 )
 # Share of the spoken messages that must begin with a name: "Note:" and "Error:" begin a few. Fewer are enough for names
 # that return in a conversation without tools.
@@ -39,7 +40,7 @@ def speakers(messages: Sequence[Message]) -> Mapping[int, str]:
     if len(named) >= max(_FEWEST, _MOST * len(said)):
         return _with_unnamed(messages, named)
     return_often = bool(named) and min(Counter(named.values()).values()) >= _FEWEST
-    if return_often and len(named) >= _SOME * len(said) and not works(messages):
+    if return_often and len(named) >= _SOME * len(said) and not is_work(messages):
         return _with_unnamed(messages, named)
     return {}
 
@@ -50,7 +51,7 @@ def people(messages: Sequence[Message], named: Mapping[int, str], *, is_known: b
     `named` are the names of speakers, `is_known`: earlier rows call the assistant a person.
     """
     said = _said(messages)
-    if not said or works(messages):
+    if not said or is_work(messages):
         return {}
     parties = {message.seq: message.role for message in messages if message.seq in said}
     answers = [seq for seq, role in parties.items() if role == "assistant"]
@@ -60,7 +61,7 @@ def people(messages: Sequence[Message], named: Mapping[int, str], *, is_known: b
     return named if all(seq in named for seq in answers) else {}
 
 
-def works(messages: Sequence[Message]) -> bool:
+def is_work(messages: Sequence[Message]) -> bool:
     """Whether a conversation is about work with an assistant: it has calls of tools, or much code and markup."""
     calls = any(
         message.role not in ("user", "assistant")

@@ -17,7 +17,7 @@ from esker.server.providers.extractive.sentences import clip, is_prose, is_word,
 from esker.server.providers.extractive.speakers import without_speaker
 from esker.server.providers.extractive.statements import Statement, statements
 from esker.server.providers.extractive.superseding import changes_value, gives_lone_value
-from esker.server.providers.extractive.telling import content, fixes, leans, names, stands_alone, weight
+from esker.server.providers.extractive.telling import content_units, fixes, leans, names, stands_alone, weight
 
 # Maximum sentences that are read: a longer message is mostly pasted text, and the user's own words are at its ends.
 _MOST_SENTENCES = 24
@@ -278,7 +278,7 @@ def _rule(utterance: str) -> CueRule | None:
 
 def _report_rule(utterance: str) -> CueRule | None:
     """Return the rule of a report or plain statement; None for an opinion and for what the agent has to do."""
-    if content(utterance) < (_FEWEST_WORDS if cues.OWNED.search(utterance) else _FEWEST_BARE):
+    if content_units(utterance) < (_FEWEST_WORDS if cues.OWNED.search(utterance) else _FEWEST_BARE):
         return None
     reported = _first(_REPORTS, utterance)
     if reported and reported.label == labels.WANTS and cues.TO_AGENT.search(utterance):
@@ -360,7 +360,7 @@ def _in_context(speech: Speech, fact: Fact, rule: CueRule, earlier: str, *, is_f
         return replace(fact, content=f"{fact.content}{how}{words})", priority=priority, source_seqs=cited)
     if stands_alone(said):
         return fact
-    if content(said) < (_FEWEST_WORDS if rule.priority == "high" else _FEWEST_LEANING):
+    if content_units(said) < (_FEWEST_WORDS if rule.priority == "high" else _FEWEST_LEANING):
         return None
     return replace(fact, priority="low")
 

@@ -15,7 +15,7 @@ _MOST_NAMES, _MOST_FIGURES, _MOST_PROPER = 3, 2, 2
 # Content words below which a statement says little, and from which it says much.
 _FEW_WORDS, _MANY_WORDS = 3, 8
 # Minimum content words and names of a statement that has a subject and something to say of it.
-_STANDING = 2
+_FEWEST_UNITS = 2
 # A statement of more characters usually names what it refers to.
 _LONGEST_POINTING = 60
 _UNSPACED = re.compile(f"[{UNSPACED}]")
@@ -37,7 +37,7 @@ def names(text: str) -> list[str]:
 
 
 def weight(text: str) -> int:
-    """Return how telling a statement is: its names, figures and causes count, empty words do not."""
+    """Return how telling a statement is, from -3 up: names, figures and causes raise it, few words lower it."""
     words = content_words(text)
     points = (
         min(len(set(names(text))), _MOST_NAMES) + min(_figures(text), _MOST_FIGURES) + min(_proper(text), _MOST_PROPER)
@@ -78,11 +78,11 @@ def leans(text: str) -> bool:
     return bool(points or cues.CONTINUATION.search(text) or cues.GENERAL_SUBJECT.search(text))
 
 
-def content(text: str) -> int:
+def content_units(text: str) -> int:
     """Return how many words, names and figures of a text say something."""
     return content_words(text) + len(names(text)) + _figures(text) + _proper(text)
 
 
 def stands_alone(text: str) -> bool:
     """Whether a statement names its subject: it does not point back, and it has names or words enough."""
-    return not leans(text) and content(text) >= _STANDING
+    return not leans(text) and content_units(text) >= _FEWEST_UNITS

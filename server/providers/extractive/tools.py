@@ -30,8 +30,6 @@ _ERROR_LINES = tuple(
         r"^\s*(.*\b[Ee]rror\b.*)$",
     )
 )
-
-
 # A numbered line of source code, or a comment: not an error of the command.
 _SOURCE_LINE = re.compile(r"\d+\s*[│|:]|[│|*#]|//")
 
