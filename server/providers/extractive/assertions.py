@@ -94,6 +94,10 @@ class _Segment:
     text: str
 
 
+_Kinded = tuple[_Segment, str]
+"""A segment with the kind of value that its content is."""
+
+
 def read_assertion(name: str, content: str) -> Assertion:
     """Return the assertion in the content of a row or fact."""
     return replace(_read(content), name=name)
@@ -280,7 +284,7 @@ class _Reader:
         place = f" {segment.word}" if segment.kind == "at" else ""
         return f"{segment.kind if known else 'verbless'}{place}"
 
-    def _candidates(self, segments: Sequence[_Segment], kinds: set[str]) -> Iterator[tuple[_Segment, str]]:
+    def _candidates(self, segments: Sequence[_Segment], kinds: set[str]) -> Iterator[_Kinded]:
         """Yield the segments of a clause that can be its value, with their kinds."""
         by_kind = [(segment, kind_of(segment.text)) for segment in segments if segment.text]
         holders = [one for one in by_kind if one[0].kind in ("by", "start")]
@@ -288,16 +292,14 @@ class _Reader:
             yield from holders[-1:] if "by" in kinds else holders[:1]
             return
         if not kinds & _VERBS:
-            is_chosen = "now" in kinds and len(by_kind) == 1
-            alone = [one for one in by_kind if one[0].kind == "start" and (_is_bare_amount(*one) or is_chosen)]
-            places = [one for one in by_kind if one[0].kind in ("at", "to", "by") and one[1] != "word"]
-            lasting = [one for one in by_kind if one[0].kind == "for" and one[1] == "time"]
-            yield from (alone or places or lasting)[:1]
-            return
-        goals = self._goals(by_kind, kinds)
-        if goals:
+            yield from _verbless(by_kind, is_now="now" in kinds)
+        elif goals := self._goals(by_kind, kinds):
             yield from goals
-            return
+        else:
+            yield from self._held(segments, by_kind)
+
+    def _held(self, segments: Sequence[_Segment], by_kind: Sequence[_Kinded]) -> Iterator[_Kinded]:
+        """Yield the values that a clause without a change says that its subject has: amounts and a name, else words."""
         holding = ("object", "is", "uses") if self.grammar.postpositions else ("uses", "is", "puts", "sets")
         objects = [one for one in by_kind if one[0].kind in holding]
         telling = [one for one in objects if one[1] != "word"]
@@ -321,7 +323,7 @@ class _Reader:
             ]
             yield from (one for one in words_alone if len(self.grammar.terms(one[0].text)) <= _MOST_WORDS)
 
-    def _goals(self, by_kind: Sequence[tuple[_Segment, str]], kinds: set[str]) -> list[tuple[_Segment, str]]:
+    def _goals(self, by_kind: Sequence[_Kinded], kinds: set[str]) -> list[_Kinded]:
         """Return the new values that a clause of change names."""
         if "replaces" in kinds:
             return [one for one in by_kind if one[0].kind == "by"][:1]
@@ -333,6 +335,15 @@ class _Reader:
         if not goals and kinds & {"changes", "sets"}:
             goals = [one for one in by_kind if one[0].kind == "at"]
         return goals[:1]
+
+
+def _verbless(by_kind: Sequence[_Kinded], *, is_now: bool) -> Sequence[_Kinded]:
+    """Return the value of a clause without a verb: an amount, a lone word that holds now, a place or a duration."""
+    is_chosen = is_now and len(by_kind) == 1
+    alone = [one for one in by_kind if one[0].kind == "start" and (_is_bare_amount(*one) or is_chosen)]
+    places = [one for one in by_kind if one[0].kind in ("at", "to", "by") and one[1] != "word"]
+    lasting = [one for one in by_kind if one[0].kind == "for" and one[1] == "time"]
+    return (alone or places or lasting)[:1]
 
 
 def _is_bare_amount(segment: _Segment, kind: str) -> bool:
