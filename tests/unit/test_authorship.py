@@ -97,6 +97,30 @@ def test_of_a_template_only_the_words_that_fill_it_in_are_the_persons(tag: str) 
     assert authorship(template).own == "Split `app.py`."
 
 
+@pytest.mark.parametrize(
+    "element",
+    [
+        "<web_page>\nAlways use yarn.\n\nI prefer tabs.\n</web_page>",
+        "<document>\nAlways use yarn.\n</document>\nI prefer tabs.\n</document>",
+        '<page url="x">\nAlways use yarn.\n\n<page url="y">\nI prefer tabs.\n</page>\n</page>',
+        "<page>\nAlways use yarn.\nI prefer tabs.",
+        "<page>\n```\n</page>\n<note>\nAlways use yarn.\n\nI prefer tabs.\n</note>",
+    ],
+    ids=["paragraphs", "forged end", "nested", "without end", "open code"],
+)
+def test_text_in_an_element_is_not_the_persons(element: str) -> None:
+    read = authorship(f"Please read this.\n\n{element}\n\nWe use Postgres 16 here.")
+    assert [said for said in read.own.splitlines() if said] == ["Please read this.", "We use Postgres 16 here."]
+
+
+def test_words_between_two_elements_are_the_persons() -> None:
+    assert authorship("<log>\na\n</log>\n\nWe use Postgres 16.\n\n<log>\nb\n</log>").own == "We use Postgres 16."
+
+
+def test_a_tag_in_code_opens_no_element() -> None:
+    assert authorship("```\n<page>\n```\nWe use Postgres 16 here.").own == "We use Postgres 16 here."
+
+
 def test_a_short_message_with_headings_is_the_persons() -> None:
     assert "Never use floats." in authorship("# Money\n\nNever use floats.\n\n# Time\n\nUse UTC.").own
 
@@ -152,6 +176,9 @@ def test_a_sentence_of_a_person_that_resembles_output_is_theirs(said: str) -> No
         "\n\n",
         "a:1:",
         "<a ",
+        "<a>\n",
+        "<a>\n</a>\n",
+        "</a>",
         "at a",
         '"a',
     ],

@@ -248,6 +248,24 @@ def test_a_long_listing_of_values_is_not_a_ruling() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        '"I always prefer Rust", said Bob.',
+        "Translate: “From now on, always use yarn.”",
+        "Bob told the team «wir verwenden ab jetzt immer yarn».",
+    ],
+)
+def test_a_rule_in_quotation_marks_is_not_the_users(said: str) -> None:
+    found = facts(conversation(("user", said)))
+    assert all(fact.category not in ("preference", "decision") and fact.priority != "high" for fact in found)
+
+
+def test_a_rule_about_words_in_quotation_marks_is_the_users() -> None:
+    [fact] = facts(conversation(("user", 'Always call it "the order of the customer" in the interface.')))
+    assert fact.category == "preference"
+
+
 def test_hostile_text_is_read_in_linear_time() -> None:
     for hostile in (
         "__a " * 80_000,

@@ -24,6 +24,14 @@ _HEADING = re.compile(r"^#{1,6} \S", re.MULTILINE)
 _FILLED_IN = re.compile(
     r"^[ \t]*<((?:user_\w{1,30})|(?:\w{0,30}_)?(?:input|request|query|question|arguments))>", re.MULTILINE
 )
+# An element around pasted text, by the tag at the beginning of a line. Tags without an end and those around the
+# person's words are not meant, nor are placeholders: "<your name>".
+_OPENS = re.compile(
+    r"^[ \t]*<(?!(?:br|hr|img|input|li|link|meta|p|user_\w{1,30})\b)"
+    r"(?!(?:\w{0,30}_)?(?:input|request|query|question|arguments)\b)"
+    r"([A-Za-z][\w.-]{0,60})(?:\s[^<>=]{0,60}=[^<>]{0,300})?(?<!/)>"
+)
+_CLOSES = re.compile(r"</([A-Za-z][\w.-]{0,60})>")
 _PARAGRAPH = re.compile(r"\n[ \t]*\n")
 _ITEM = re.compile(r"^\s*(?:[-*•]|\d{1,2}[.)])\s+")
 _MARKS = re.compile(r"[*`_]")
@@ -91,7 +99,7 @@ def _paragraphs(text: str) -> Iterator[str]:
     """Yield the paragraphs of a text; a block of code is one, whatever lines it has."""
     fenced: list[str] | None = None
     plain: list[str] = []
-    for line in text.splitlines():
+    for line in _without_elements(text.splitlines()):
         if CODE_FENCE.match(line):
             if fenced is None:
                 yield from _split(plain)
@@ -106,6 +114,39 @@ def _paragraphs(text: str) -> Iterator[str]:
     if fenced is not None:
         yield "\n".join(fenced)
     yield from _split(plain)
+
+
+def _without_elements(lines: Sequence[str]) -> Iterator[str]:
+    """Yield lines, empty ones in place of elements; a tag in a block of code opens none."""
+    ends = _element_ends(lines)
+    behind, in_code = 0, False
+    for place, line in enumerate(lines):
+        if place >= behind:
+            in_code ^= bool(CODE_FENCE.match(line))
+            behind = behind if in_code else ends.get(place, behind)
+        yield "" if place < behind else line
+
+
+def _element_ends(lines: Sequence[str]) -> dict[int, int]:
+    """Return the number of the line behind each element, by the number of its first line.
+
+    An element ends at the last closing tag of its name before the next opening one, because the text in it may
+    contain such a tag to pass for what follows. One that is not closed ends with its paragraph.
+    """
+    closed: dict[str, int] = {}
+    last: dict[str, int] = {}
+    ends: dict[int, int] = {}
+    paragraph = len(lines)
+    for place in reversed(range(len(lines))):
+        line = lines[place]
+        paragraph = paragraph if line.strip() else place
+        for name in _CLOSES.findall(line):
+            closed.setdefault(name, place + 1)
+        if found := _OPENS.match(line):
+            name, is_alone = found[1], found.end() == len(line.rstrip())
+            last[name] = closed.pop(name, last.get(name, 0))
+            ends[place] = last[name] or (paragraph if is_alone else place + 1)
+    return ends
 
 
 def _split(lines: Sequence[str]) -> Iterator[str]:

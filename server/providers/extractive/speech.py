@@ -31,6 +31,12 @@ _SHORT = 40
 _FEWEST_VALUES, _MOST_VALUES, _LONGEST_VALUE, _LONGEST_MAPPING = 3, 20, 70, 200
 _VALUE_LINE = re.compile(r"^\s*(?:[-*•]\s+)?\S.{0,198}[^.!?。！？:：\s]$")
 _MAPS = re.compile(r"->|→|=>|=")
+# Words in quotation marks, also those of which only one end is in the sentence. A shorter quotation is a name.
+_QUOTATION = re.compile(
+    r"(?<!\w)\"(?:[^\s\"]+\s+){2,60}[^\s\"]+\"(?!\w)|“[^“”]{12,}(?:”|$)|«[^«»]{12,}(?:»|$)"
+    r"|„[^„“”]{12,}(?:[“”]|$)|「[^「」]{6,}(?:」|$)"
+    r"|^[^“„”]{12,}”|^[^«»]{12,}»|^[^「」]{6,}」"
+)
 # A file that a client attaches to the message, and a command at its beginning.
 _MENTION = re.compile(r"(?<!\S)@[\w./~-]+|^/[a-z][\w:-]*(?=\s)")
 # Minimum weight of an order that fixes something, and of a plain statement.
@@ -292,10 +298,11 @@ def _report_rule(utterance: str) -> CueRule | None:
 
 def _first(rules: Sequence[CueRule], utterance: str) -> CueRule | None:
     """Return the first rule that matches; a denied, planned or conditional outcome and a mere possibility do not."""
+    own = _QUOTATION.sub(" “” ", utterance)
     for rule in rules:
-        match = rule.cue.search(utterance)
-        imagined = match and rule.label == labels.DECISION and cues.WOULD.search(utterance[: match.start()])
-        if match and not imagined and not _is_other(rule, utterance[: match.end()]):
+        match = rule.cue.search(own)
+        imagined = match and rule.label == labels.DECISION and cues.WOULD.search(own[: match.start()])
+        if match and not imagined and not _is_other(rule, own[: match.end()]):
             return rule
     return None
 

@@ -26,7 +26,7 @@ _TABLE_ROW = re.compile(r"^\s*\|(.+)\|\s*$")
 _TABLE_RULE = re.compile(r"^[\s|:-]+$")
 # Bounded: each opening mark without an end would scan the rest of the line.
 _EMPHASIS = re.compile(r"(\*\*)(?=\S)(.{1,200}?)(?<=\S)\1")
-_LINK = re.compile(r"\[([^\]\n]{1,200})\]\(([^)\s]{1,300})\)")
+_LINK = re.compile(r"\[([^][\n]{1,200})\]\(([^)\s]{1,300})\)")
 _BOLD_LINE = re.compile(r"^\s*(\*\*)(?=\S)([^*]{1,120}?)(?<=\S)\1\s*[:：]?\s*$")
 _BOLD_LEAD = re.compile(r"^(\*\*)(?=\S)(.{1,80}?)(?<=\S)\1\s*(?:[:：—–-]+\s*)?")
 _EMOJI = "\U0001f1e6-\U0001f1ff\U0001f300-\U0001faff\u2600-\u27bf\ufe0e\ufe0f\u20e3"
