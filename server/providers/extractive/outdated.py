@@ -1,10 +1,11 @@
 """Finds the rows that a later row outdates: an older value of the same thing, a failure that was overcome.
 
 A reflector reads in hindsight: it sees every row at once, with vectors. So besides the comparison of `superseding`, a
-row outdates an earlier one if both are about the same thing and differ in one value of one kind: "VLAN 30" and
-"VLAN 38", "before_page" and "page_ready". It must have the right to: a ruling is outdated by the user alone, and no
-row by one of lower trust. Two rows that also name different things ("staging" and "production" with a value each) are
-about different things, and a row that says more than its value stays. In doubt nothing is outdated.
+row outdates an earlier one if both are about the same thing and differ in one value of one kind: "VLAN 30" and "VLAN
+38", "before_page" and "page_ready". It must have the right to: a ruling and a row of high priority are outdated only
+by a speaker of at least the same trust, other rows also by the assistant. Two rows that also name different things
+("staging" and "production" with a value each) are about different things, and a row that says more than its value
+stays. In doubt nothing is outdated.
 """
 
 import re
@@ -188,7 +189,7 @@ def _outdates(newer: RowParts, older: RowParts) -> bool:
 
 
 def _has_the_right(newer: Memory, older: Memory) -> bool:
-    """Whether the speaker of a row may outdate another row; only the user outdates a ruling."""
+    """Whether the speaker of a row may outdate another row; only the user outdates a ruling of the user."""
     if "manual" in (newer.kind, older.kind) or newer.said_at < older.said_at:
         return False
     if older.category in _RULINGS or older.priority == "high":

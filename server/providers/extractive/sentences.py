@@ -18,7 +18,8 @@ _CODE_BLOCK = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 _BULLET = re.compile(r"^(?:[-*•>]|\d{1,2}[.)]|#{1,6})\s+(?:\[[ xX]\]\s*)?")
 _END = re.compile(r"(?<=[.!?…؟])(?:\s+(?=\S)|[\"')\]]\s+(?=[^\sa-zß-ÿ]))|(?<=[。！？])(?![」』”’）)])")
 # Bounded: each opening mark without an end would scan the rest of the line.
-_EMPHASIS = re.compile(r"(\*\*)(?=\S)(.{1,200}?)(?<=\S)\1")
+EMPHASIS = re.compile(r"(\*\*)(?=\S)(.{1,200}?)(?<=\S)\1")
+"""Bold words; the second group are the words."""
 # A full stop after an abbreviation, an initial or a number does not end a sentence.
 _NO_END = re.compile(rf"(?:\b{any_of(words('observer.abbreviations'))}|\b[A-Z]\.|^\d+\.)$")
 # "13. Oktober"
@@ -43,7 +44,7 @@ def ends(text: str) -> str:
 
 
 def _sentences(text: str) -> list[str]:
-    prose = _EMPHASIS.sub(r"\2", _CODE_BLOCK.sub("\n", ends(text)))
+    prose = EMPHASIS.sub(r"\2", _CODE_BLOCK.sub("\n", ends(text)))
     lines = (_BULLET.sub("", line.strip()) for line in prose.splitlines())
     return [sentence for line in lines if line for sentence in split_sentences(line)]
 

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from esker.server.providers.extractive.sentences import CODE_FENCE, QUOTED, clip, ends, split_sentences
+from esker.server.providers.extractive.sentences import CODE_FENCE, EMPHASIS, QUOTED, clip, ends, split_sentences
 
 # Maximum characters of a statement; an item of a list can have several sentences.
 _LONGEST = 320
@@ -24,8 +24,6 @@ _ITEM = re.compile(
 )
 _TABLE_ROW = re.compile(r"^\s*\|(.+)\|\s*$")
 _TABLE_RULE = re.compile(r"^[\s|:-]+$")
-# Bounded: each opening mark without an end would scan the rest of the line.
-_EMPHASIS = re.compile(r"(\*\*)(?=\S)(.{1,200}?)(?<=\S)\1")
 _LINK = re.compile(r"\[([^][\n]{1,200})\]\(([^)\s]{1,300})\)")
 _BOLD_LINE = re.compile(r"^\s*(\*\*)(?=\S)([^*]{1,120}?)(?<=\S)\1\s*[:：]?\s*$")
 _BOLD_LEAD = re.compile(r"^(\*\*)(?=\S)(.{1,80}?)(?<=\S)\1\s*(?:[:：—–-]+\s*)?")
@@ -183,7 +181,7 @@ def _led(text: str) -> str:
 
 def _plain(text: str) -> str:
     """Return a text without emphasis, ornaments, link targets and a number at its beginning."""
-    text = _LINK.sub(_link_text, _SLANTED.sub(r"\1", _EMPHASIS.sub(r"\2", text)))
+    text = _LINK.sub(_link_text, _SLANTED.sub(r"\1", EMPHASIS.sub(r"\2", text)))
     return _NUMBER.sub("", _ORNAMENT.sub("", text)).strip()
 
 
