@@ -53,7 +53,10 @@ async def serving_app(app: ASGIApp) -> AsyncGenerator[str]:
     started = asyncio.Event()
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
         listener.bind(("127.0.0.1", 0))
-        config = uvicorn.Config(app, log_config=None, timeout_graceful_shutdown=5, lifespan="auto")
+        # On a busy machine a client would reuse a connection just as the server closes it for being idle.
+        config = uvicorn.Config(
+            app, log_config=None, timeout_keep_alive=300, timeout_graceful_shutdown=5, lifespan="auto"
+        )
         server = ServerWithoutSignals(config, started.set)
         task = asyncio.create_task(server.serve(sockets=[listener]))
         waiting = asyncio.create_task(started.wait())
