@@ -261,6 +261,13 @@ def test_a_rule_in_quotation_marks_is_not_the_users(said: str) -> None:
     assert all(fact.category not in ("preference", "decision") and fact.priority != "high" for fact in found)
 
 
+def test_a_fact_cites_the_message_whose_words_its_note_quotes() -> None:
+    said = [("user", "The API runs on port 8080."), ("user", "The admin API runs on port 9090 now.")]
+    fact = the_fact("9090", among=facts(conversation(*said)))
+    assert "(unlike: The API runs on" in fact.content
+    assert fact.source_seqs == (1, 2)
+
+
 def test_a_rule_about_words_in_quotation_marks_is_the_users() -> None:
     [fact] = facts(conversation(("user", 'Always call it "the order of the customer" in the interface.')))
     assert fact.category == "preference"

@@ -87,16 +87,11 @@ def with_replaced(facts: Sequence[Fact], previous: Sequence[Memory]) -> list[Fac
             for trust, other in earlier.like(said)
             if _may_replace(fact, said, trust) and not (fact.trust != trust == "assistant" and _is_report(other))
         ]
-        new = _with_verdict(fact, said, replaceable, contents)
-        cited = {seq for other in judged if new.content != fact.content for seq in _cited(other, new.replaces)}
+        new, quoted = _with_verdict(fact, said, replaceable, contents)
+        cited = {seq for other in judged if other.content in quoted for seq in other.source_seqs}
         judged.append(replace(new, source_seqs=tuple(sorted({*fact.source_seqs, *cited}))))
         earlier.add(fact.trust, read_assertion(new.content, new.content))
     return judged
-
-
-def _cited(other: Fact, replaced: str | None) -> Sequence[int]:
-    """Return the sources of a fact if another one replaces it, and quotes it."""
-    return other.source_seqs if other.content in (replaced or "").splitlines() else ()
 
 
 class _Earlier:
@@ -163,21 +158,29 @@ def _is_report(said: Assertion) -> bool:
     return len(said.statement) > _LONGEST_REPLACED or ";" in said.statement
 
 
-def _with_verdict(fact: Fact, said: Assertion, earlier: Sequence[_Told], contents: Mapping[str, str]) -> Fact:
-    """Return a fact with the assertions that it replaces or, if none, a note on one that it differs from."""
+def _with_verdict(
+    fact: Fact, said: Assertion, earlier: Sequence[_Told], contents: Mapping[str, str]
+) -> tuple[Fact, frozenset[str]]:
+    """Return a fact with the assertions that it replaces or, if none, a note on one that it differs from.
+
+    The names of the assertions whose words it quotes are returned beside it.
+    """
     by_agent = fact.trust == "assistant" and not said.speaker
     if by_agent and fact.category != "outcome":
-        return fact
+        return fact, frozenset()
     judged = _judged(said, earlier, by_agent=by_agent)
     replaced = [other for verdict, other in judged if verdict == _Verdict.REPLACES][:_MOST_REPLACED]
     if not replaced:
         unlike = next((other for verdict, other in judged if verdict == _Verdict.UNLIKE), None)
         older = _without(unlike.values, unlike.statement) if unlike else ""
-        return replace(fact, content=_noted(fact.content, labels.UNLIKE, older)) if older else fact
+        if unlike is None or not older:
+            return fact, frozenset()
+        return replace(fact, content=_noted(fact.content, labels.UNLIKE, older)), frozenset((unlike.name,))
     subject = next(filter(None, (_lacking(said, other, contents) for other in replaced)), "")
-    content = _noted(fact.content, labels.REPLACES, subject) if subject and not by_agent else fact.content
     names = (*(fact.replaces or "").splitlines(), *(other.name for other in replaced))
-    return replace(fact, content=content, replaces="\n".join(dict.fromkeys(names)))
+    quoted = frozenset(names if subject and not by_agent else ())
+    content = _noted(fact.content, labels.REPLACES, subject) if quoted else fact.content
+    return replace(fact, content=content, replaces="\n".join(dict.fromkeys(names))), quoted
 
 
 def _noted(content: str, note: str, words: str) -> str:
