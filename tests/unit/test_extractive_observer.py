@@ -273,6 +273,18 @@ def test_a_rule_about_words_in_quotation_marks_is_the_users() -> None:
     assert fact.category == "preference"
 
 
+def test_blank_lines_are_read_in_linear_time() -> None:
+    def seconds(length: int) -> float:
+        blank = f"a{chr(10) * length}a"
+        began = time.process_time()
+        observe(conversation(("user", blank), ("assistant", call("Bash", command="x")), ("user", result(blank))))
+        return time.process_time() - began
+
+    # A quadratic search would take 64 times as long for eight times the text.
+    bound = 24 * max(seconds(10_000), 0.01)
+    assert any(seconds(80_000) < bound for _ in range(3))
+
+
 def test_hostile_text_is_read_in_linear_time() -> None:
     for hostile in (
         "__a " * 80_000,

@@ -29,7 +29,7 @@ _LONGEST_CHAT = 400
 # Maximum share of the messages of a chat that contain a link, a list or code. A higher value takes work for a chat.
 _MARKED = 0.1
 _MARKUP = re.compile(
-    r"```|`[^`\n]+`|^\s{0,3}#{1,6}\s|^\s*(?:[-*•]|\d{1,2}[.)])\s+\S|\|\s*-{3}|https?://\S+/\S+/\S+", re.MULTILINE
+    r"```|`[^`\n]+`|^\s{0,3}#{1,6}\s|^[ \t]*(?:[-*•]|\d{1,2}[.)])[ \t]+\S|\|\s*-{3}|https?://\S+/\S+/\S+", re.MULTILINE
 )
 
 

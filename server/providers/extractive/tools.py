@@ -22,12 +22,12 @@ _ERROR_LINES = tuple(
     re.compile(pattern, re.MULTILINE)
     for pattern in (
         r"^(?:E\s+)?((?:[A-Za-z_][\w.]*\.)?[A-Z]\w*(?:Error|Exception|Warning|Panic)\b: .+)$",
-        r"^\s*((?:fatal|panic|error(?:\[\w+\])?|ERROR|FATAL|Error): .+)$",
-        r"^\s*(.*\b(?:E[A-Z]{4,}|SIGSEGV|SIGKILL)\b.*)$",
-        r"^\s*(npm (?:ERR!|error) .+)$",
-        r"^\s*(FAILED .+)$",
-        r"^\s*(.*(?:command not found|No such file or directory|Permission denied|cannot find|not found).*)$",
-        r"^\s*(.*\b[Ee]rror\b.*)$",
+        r"^[ \t]*((?:fatal|panic|error(?:\[\w+\])?|ERROR|FATAL|Error): .+)$",
+        r"^[ \t]*(.*\b(?:E[A-Z]{4,}|SIGSEGV|SIGKILL)\b.*)$",
+        r"^[ \t]*(npm (?:ERR!|error) .+)$",
+        r"^[ \t]*(FAILED .+)$",
+        r"^[ \t]*(.*(?:command not found|No such file or directory|Permission denied|cannot find|not found).*)$",
+        r"^[ \t]*(.*\b[Ee]rror\b.*)$",
     )
 )
 # A numbered line of source code, or a comment: not an error of the command.
