@@ -84,6 +84,8 @@ def _show_sessions(done: SessionOutcomes, as_json: bool) -> None:
 def _condensed_text(reports: list[JsonObject]) -> str:
     before, after = (sum(report[f"tokens_{when}"] for report in reports) for when in ("before", "after"))
     old, new, out = (sum(report[which] for report in reports) for which in ("superseded", "memories", "left_out"))
+    if not old:
+        return "nothing to condense"
     text = f"{counted(old, 'memory', 'memories')} became {new:,}, {counted(before, 'token')} became {after:,}"
     return text + (f"; {counted(out, 'minor memory was', 'minor memories were')} left out" if out else "")
 

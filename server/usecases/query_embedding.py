@@ -69,7 +69,9 @@ async def _embed(parts: Parts, space: PoolSpace | None, query: str) -> QueryVect
     if parts.embedders is None:
         return QueryVector(reason="no embedder is configured")
     if space is None:
-        reason = parts.embedders.broken or "no embedding worker has started on this pool yet; `esker doctor` checks it"
+        reason = (
+            parts.embedders.broken or "the embedding model is not loaded yet; retry in a minute, or run `esker doctor`"
+        )
         return QueryVector(reason=reason.rstrip("."))
     try:
         async with asyncio.timeout(_EMBED_SECONDS):

@@ -407,7 +407,7 @@ async def test_while_the_model_loads_keywords_find_and_the_answer_says_so(databa
         answer = await recalled(client, "whippets")
         assert contents(answer) == [FACTS[5]]
         assert answer["semantic"] == "degraded"
-        assert any(words in answer["reason"] for words in ("no embedding worker has started", "cannot be reached"))
+        assert any(words in answer["reason"] for words in ("not loaded yet", "cannot be reached"))
         assert answer["pending"] == 1
 
 

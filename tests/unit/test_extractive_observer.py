@@ -536,6 +536,7 @@ def test_a_message_with_an_image_is_about_the_image_and_not_about_what_was_said_
         "Create a comparison of the dashboard in `old.ts` with the one in `new.ts`.",
         "/audit:full please run the checks of the harbour module once more",
         "Haz una lista de por qué no se puede subir la página.",
+        "Guten Morgen!",
     ],
 )
 def test_a_question_with_a_full_stop_and_an_order_without_a_value_leave_no_row(said: str) -> None:
@@ -545,3 +546,16 @@ def test_a_question_with_a_full_stop_and_an_order_without_a_value_leave_no_row(s
 def test_an_order_that_gives_a_value_is_a_decision() -> None:
     [order] = facts(conversation(("user", "Set `pool_size` to 45 connections in billing.toml.")))
     assert (order.category, order.priority) == ("decision", "medium")
+
+
+def test_thanks_are_no_task() -> None:
+    shown = conversation(
+        ("user", "Please fix the login."), ("assistant", "Done."), ("user", "danke dir, schönes Wochenende!")
+    )
+    assert observe(shown).current_task == "Please fix the login."
+
+
+def test_a_failure_of_something_else_does_not_refute_an_outcome() -> None:
+    said = "Looks right. I tried a retry loop yesterday, that didn't help at all."
+    shown = conversation(("user", "login"), ("assistant", "Fixed the login in `auth.py`."), ("user", said))
+    assert the_fact("auth.py", among=facts(shown)).content == "Outcome: Fixed the login in `auth.py`."

@@ -56,6 +56,13 @@ def test_a_file_has_every_list_that_another_has_or_says_why_not(language: str) -
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
+def test_no_entry_has_a_control_character(language: str) -> None:
+    r"""In double quotes TOML reads a word boundary, \b, as a backspace, and the pattern never matches."""
+    entries = [str(entry) for value in FILES[language].values() for entry in _entries(value)]
+    assert [entry for entry in entries if not entry.isprintable()] == []
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
 def test_no_list_is_empty_or_has_an_entry_twice(language: str) -> None:
     for path, value in FILES[language].items():
         groups = value.values() if isinstance(value, Mapping) else [value]

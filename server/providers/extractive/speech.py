@@ -112,8 +112,9 @@ class Speech:
 
     @property
     def refutes(self) -> str | None:
-        """The words that say that the work before did not help, or None."""
-        return next((said for said in self.utterances if cues.STILL_FAILS.search(said) and not cues.asks(said)), None)
+        """The words that say that the work before did not help, or None; they begin the message."""
+        first = next(iter(self.utterances), "")
+        return first if cues.STILL_FAILS.search(first) and not cues.asks(first) else None
 
     @property
     def takes_back(self) -> bool:
