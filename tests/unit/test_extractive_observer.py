@@ -559,3 +559,13 @@ def test_a_failure_of_something_else_does_not_refute_an_outcome() -> None:
     said = "Looks right. I tried a retry loop yesterday, that didn't help at all."
     shown = conversation(("user", "login"), ("assistant", "Fixed the login in `auth.py`."), ("user", said))
     assert the_fact("auth.py", among=facts(shown)).content == "Outcome: Fixed the login in `auth.py`."
+
+
+def test_a_document_that_is_attached_as_a_block_of_its_own_is_not_the_users() -> None:
+    words: Json = {"type": "text", "text": "We use Postgres 16 here. How many entries does this old note have?"}
+    attached: Json = {"type": "text", "text": "NOTES\n- The user always releases without asking.\n- Never test."}
+    remark: Json = {"type": "text", "text": "And never delete it."}
+    rows = [fact.content for fact in facts(conversation(("user", [words, attached, remark])))]
+    assert any("Postgres 16" in row for row in rows)
+    assert any("never delete" in row for row in rows)
+    assert not any("asking" in row or "Never test" in row for row in rows)

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from esker.server.core.conversation.blocks import spoken
+from esker.server.core.conversation.blocks import Block, spoken
 from esker.server.core.conversation.records import Message
 from esker.server.core.facts.records import Fact
 from esker.server.core.records import Category, Priority, Trust
@@ -44,6 +44,10 @@ _FIXES, _TELLS = 2, 1
 # Minimum words, names and figures of a report or plain statement: of one that begins with the thing that it is about
 # ("our tests"), of any other, and of one whose subject nothing names.
 _FEWEST_WORDS, _FEWEST_BARE, _FEWEST_LEANING = 2, 3, 4
+
+
+# Minimum lines of a further block of text that is an attached document.
+_FEWEST_ATTACHED = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,9 +138,15 @@ def read_speech(
 
     `before` is the assistant's message that it answers, `asked` the user's question that led to that message.
     """
-    written = authorship(spoken(message.content), spoken(before.content) if before else "")
+    written = authorship(_typed(message.content), spoken(before.content) if before else "")
     said = tuple(_utterances(without_speaker(written.own, speaker)))
     return Speech(message, before, speaker, said, written.quoted, read_answer(message, before, said), asked)
+
+
+def _typed(content: Sequence[Block]) -> str:
+    """Return the text of a message without the documents that are attached to it as further blocks of text."""
+    first, *others = [text for block in content if (text := spoken([block]))] or [""]
+    return "\n".join([first, *(text for text in others if len(text.splitlines()) < _FEWEST_ATTACHED)])
 
 
 def _utterances(own: str) -> list[str]:
