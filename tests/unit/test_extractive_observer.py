@@ -262,8 +262,8 @@ def test_a_rule_in_quotation_marks_is_not_the_users(said: str) -> None:
 
 
 def test_a_fact_cites_the_message_whose_words_its_note_quotes() -> None:
-    said = [("user", "The API runs on port 8080."), ("user", "The admin API runs on port 9090 now.")]
-    fact = the_fact("9090", among=facts(conversation(*said)))
+    shown = conversation(("user", "The API runs on port 8080."), ("user", "The admin API runs on port 9090 now."))
+    fact = the_fact("9090", among=facts(shown))
     assert "(unlike: The API runs on" in fact.content
     assert fact.source_seqs == (1, 2)
 

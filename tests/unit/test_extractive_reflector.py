@@ -474,10 +474,9 @@ def test_a_restatement_that_the_user_calls_one_goes_into_the_earlier_row() -> No
     pointing = ("ユーザー：その話は先日のとおり。", "medium", "fact", "user")
     primary = ("ユーザー：本番の primary は db-a1。", "medium", "fact", "user")
     assert left(primary, pointing) == [primary[0], pointing[0]]
-    both_assistants = [(*row[:3], "assistant") for row in (first, again)]
-    assert left(*both_assistants) == [first[0], again[0]]
-    by_assistant = (*again[:3], "assistant")
-    assert left(first, by_assistant) == [first[0], again[0]]
+    by_assistants = [(text, priority, category, "assistant") for text, priority, category, _ in (first, again)]
+    assert left(*by_assistants) == [first[0], again[0]]
+    assert left(first, by_assistants[1]) == [first[0], again[0]]
 
 
 # Parts of a report ---------------------------------------------------------------------------------------------------
