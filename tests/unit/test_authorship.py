@@ -121,6 +121,14 @@ def test_a_tag_in_code_opens_no_element() -> None:
     assert authorship("```\n<page>\n```\nWe use Postgres 16 here.").own == "We use Postgres 16 here."
 
 
+def test_comments_in_code_do_not_make_a_message_a_document() -> None:
+    script = "\n".join(f"# step {number} reads a file and counts its lines\ncount({number})" for number in range(20))
+    for code in (f"```\n# one\n\n# two\n\n# three\n{script}\n```", f"a: 1\n{script}"):
+        read = authorship(f"Keep this script.\n\n{code}\n\nNever use floats for money in this project.")
+        assert read.own.splitlines()[0] == "Keep this script."
+        assert read.own.splitlines()[-1] == "Never use floats for money in this project."
+
+
 def test_a_short_message_with_headings_is_the_persons() -> None:
     assert "Never use floats." in authorship("# Money\n\nNever use floats.\n\n# Time\n\nUse UTC.").own
 

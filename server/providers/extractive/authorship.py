@@ -19,7 +19,7 @@ _MOSTLY = 0.5
 _LONGEST_LINE = 1_500
 # A longer text with as many headings is a document or a prompt template, and not what a person says.
 _MOST_WORDS, _HEADINGS = 120, 2
-_HEADING = re.compile(r"^#{1,6} \S", re.MULTILINE)
+_HEADING = re.compile(r"#{1,6} \S")
 # The part of a template that contains the person's words: "<user_input>", "<request>".
 _FILLED_IN = re.compile(
     r"^[ \t]*<((?:user_\w{1,30})|(?:\w{0,30}_)?(?:input|request|query|question|arguments))>", re.MULTILINE
@@ -76,11 +76,21 @@ def authorship(text: str, before: str = "") -> Authorship:
 
 def _without_document(text: str) -> str:
     """Return a text; of a document only the words before its first heading, of a template those that fill it in."""
-    headings = [found.start() for found in _HEADING.finditer(text)]
+    headings = list(_headings(text))
     if len(headings) < _HEADINGS or word_count(text) <= _MOST_WORDS:
         return text
     filled_in = list(_filled_in(text))
     return "\n\n".join(filled_in) if any(map(str.strip, filled_in)) else text[: headings[0]]
+
+
+def _headings(text: str) -> Iterator[int]:
+    """Yield where the headings of a text begin: after an empty line, and not in code, whose comments look like them."""
+    begins, in_code, is_first = 0, False, True
+    for line in text.splitlines(keepends=True):
+        in_code ^= bool(CODE_FENCE.match(line))
+        if is_first and not in_code and _HEADING.match(line):
+            yield begins
+        begins, is_first = begins + len(line), not line.strip()
 
 
 def _filled_in(text: str) -> Iterator[str]:
