@@ -21,8 +21,6 @@ from esker.server.providers.extractive.telling import content_words, leans, name
 LONGEST_AGREEMENT = 24
 _LONGEST_ANSWER = 240
 _LONGEST_ITEM = 160
-# A reply that begins with a line of a program answers no question.
-_CODE = re.compile(r"^(?:import \w|from \S+ import |(?:def|class|const|let|var) \w+\s?[(:=]|[\w.]+ ?= ?[\w.]+\()")
 _WORD = re.compile(r"[^\W\d_]+")
 # A proposal of fewer characters depends on the sentence before it ("Shall I do that?").
 _SELF_CONTAINED = 45
@@ -165,7 +163,7 @@ def _is_answer(first: str, question: str, *, choice: bool) -> bool:
     if cues.YES_OR_NO.search(last) and not choice:
         return bool(cues.NO.search(first))
     asserts = cues.CORRECTION.search(first) or cues.PREFERENCE.search(first) or cues.DECISION.search(first)
-    if asserts or cues.is_order(first) or _CODE.search(first):
+    if asserts or cues.is_order(first):
         return False
     return _chooses(first, question) if choice else not only_agrees(first)
 
