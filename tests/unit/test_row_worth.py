@@ -12,6 +12,7 @@ from esker.server.core.pool.row_worth import Worthless, worthless
         ("User asked: führe die Tests aus", "order"),
         ("User asked for a run of the linter", "order"),
         ("User said: remove the dictation server", "order"),
+        ("User asked that every commit is signed", None),
         ("User decision: make it 45", "no subject"),
         ("User preference: it should not do that", "no subject"),
         ("User decision: both", "no subject"),

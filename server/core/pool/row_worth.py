@@ -16,6 +16,8 @@ row of the pack says the same."""
 
 _POINTS_BACK = tuple(Cue(*words(f"observer.{name}")) for name in ("continuation", "pointing"))
 _REQUEST = Cue(*words("observer.request"))
+# "User asked that every commit is signed" tells of a rule.
+_LASTS = Cue(*words("observer.preference"), *words("observer.constraint"))
 
 
 def worthless(content: str, kind: Kind) -> Worthless | None:
@@ -29,8 +31,9 @@ def worthless(content: str, kind: Kind) -> Worthless | None:
 
 
 def _is_order(content: str) -> bool:
-    said_by_user = content.startswith((labels.SAID, labels.REPORTED))
-    return content.startswith(labels.ASKED) or (said_by_user and bool(_REQUEST.match(labels.own_statement(content))))
+    if content.startswith(labels.ASKED):
+        return not _LASTS.search(content)
+    return content.startswith((labels.SAID, labels.REPORTED)) and bool(_REQUEST.match(labels.own_statement(content)))
 
 
 def _has_subject(content: str) -> bool:
