@@ -65,7 +65,8 @@ def status_text(found: PoolStatus) -> str:
         waiting = counted(found.unobserved_tokens, "token of messages is", "tokens of messages are")
         lines.append(f"{waiting} not observed yet.")
     if found.model is None:
-        lines.append(f"Nothing can be found by meaning: the embedder ({found.embedder}) has not loaded its model yet.")
+        why = "there is no embedder" if found.embedder == "none" else f"{found.embedder} is not loaded yet"
+        lines.append(f"Nothing can be found by meaning: {why}.")
     elif found.pending:
         lines.append(f"{counted(found.pending, 'text')} cannot be found by meaning yet.")
     else:

@@ -1,6 +1,7 @@
 """Counts with their nouns in singular or plural."""
 
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -8,6 +9,25 @@ from esker.server.core.counts import counted
 from esker.server.core.recall.expansion import OmittedCounts
 from esker.server.core.recall.expansion_text import left_out_line
 from esker.server.core.reports import PoolStatus, status_text
+
+ONE_OF_EACH = PoolStatus(
+    pool="p",
+    memories={"note": 1},
+    superseded=1,
+    passages=1,
+    sessions=1,
+    messages=1,
+    unobserved_tokens=1,
+    pending=1,
+    jobs=1,
+    failed_jobs=1,
+    last_message_at=None,
+    last_memory_at=None,
+    model="m",
+    embedder="e",
+    observer="o",
+    reflector="r",
+)
 
 
 @pytest.mark.parametrize(
@@ -26,28 +46,18 @@ def test_the_noun_fits_the_number(count: int, words: tuple[str, ...], expected: 
 
 
 def test_a_count_of_one_is_in_the_singular() -> None:
-    one = PoolStatus(
-        pool="p",
-        memories={"note": 1},
-        superseded=1,
-        passages=1,
-        sessions=1,
-        messages=1,
-        unobserved_tokens=1,
-        pending=1,
-        jobs=1,
-        failed_jobs=1,
-        last_message_at=None,
-        last_memory_at=None,
-        model="m",
-        embedder="e",
-        observer="o",
-        reflector="r",
-    )
-    text = status_text(one)
+    text = status_text(ONE_OF_EACH)
     assert "1 memory (1 of kind note)" in text
     assert "1 message of 1 session." in text
     assert "1 token of messages is not observed yet." in text
     assert "1 job waits or runs" in text
     assert not re.search(r"\b1 (?:memories|messages|sessions|passages|tokens|texts|jobs)\b", text)
     assert "1 memory, 1 cited message, 1 message around them" in left_out_line(OmittedCounts(1, 1, 1))
+
+
+@pytest.mark.parametrize(
+    ("embedder", "why"),
+    [("none", "there is no embedder."), ("all-MiniLM-L6-v2", "all-MiniLM-L6-v2 is not loaded yet.")],
+)
+def test_a_status_says_why_nothing_can_be_found_by_meaning(embedder: str, why: str) -> None:
+    assert f"by meaning: {why}" in status_text(replace(ONE_OF_EACH, model=None, embedder=embedder))
