@@ -25,7 +25,7 @@ _REACH = 100
 
 
 @dataclass(frozen=True, slots=True)
-class StoredMessage:
+class MessageToStore:
     """A message with everything that is computed from it before it is stored.
 
     Only an imported message has a `received_at`, or may be `left_out` of passages.
@@ -59,14 +59,14 @@ async def tool_names(
 
 
 async def append(
-    connection: Connection, session_id: str, after: int, batch: Sequence[StoredMessage], now: datetime
+    connection: Connection, session_id: str, after: int, batch: Sequence[MessageToStore], now: datetime
 ) -> None:
     """Store a batch after seq `after`, in one statement."""
     rows = await asyncio.to_thread(as_json, map(_values, range(1, len(batch) + 1), batch))
     await connection.execute(SQL["insert"], {"session": session_id, "after": after, "now": now, "rows": rows})
 
 
-def _values(place: int, stored: StoredMessage) -> dict[str, Any]:
+def _values(place: int, stored: MessageToStore) -> dict[str, Any]:
     message = stored.message
     return {
         "place": place,

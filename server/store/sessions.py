@@ -17,7 +17,7 @@ from esker.server.core.facts.records import Observed
 from esker.server.core.page_cursor import PageCursor
 from esker.server.db.database import Connection
 from esker.server.db.statements import Statements
-from esker.server.store.messages import StoredMessage
+from esker.server.store.messages import MessageToStore
 
 SQL = Statements(Path(__file__).parent / "sql/sessions.sql")
 
@@ -120,7 +120,7 @@ async def unobserved_tokens(connection: Connection, session_id: str | None) -> i
     return int(row[0]) if row else 0
 
 
-async def extend(connection: Connection, session_id: str, new: Sequence[StoredMessage], now: datetime) -> int:
+async def extend(connection: Connection, session_id: str, new: Sequence[MessageToStore], now: datetime) -> int:
     """Count messages that were appended; return the unobserved tokens."""
     values = {"id": session_id, "messages": len(new), "tokens": sum(message.tokens for message in new), "now": now}
     values["first_sent_at"] = min(stored.message.sent_at for stored in new)

@@ -7,7 +7,7 @@ from esker.server.core.errors import Conflict, EskerError, InvalidInput
 from esker.server.core.pool.lines import GroupLine, ImportBatch, MessageLine, SessionLine
 from esker.server.db.database import Connection
 from esker.server.store import messages, pool_import, sessions
-from esker.server.store.messages import StoredMessage
+from esker.server.store.messages import MessageToStore
 from esker.server.store.pool_import import KnownMessage
 
 _SAME_SESSION_HINT = "Its client sent the same conversation to this pool. Import into a new pool."
@@ -103,13 +103,13 @@ def _is_same(line: MessageLine, there: KnownMessage | None) -> bool:
 async def _append(connection: Connection, session: Session, new: list[MessageLine]) -> None:
     if new:
         received = max(line.received_at for line in new)
-        stored = [_stored(line) for line in new]
+        stored = [_to_store(line) for line in new]
         await messages.append(connection, session.id, session.last_seq, stored, received)
         await sessions.extend(connection, session.id, stored, received)
 
 
-def _stored(line: MessageLine) -> StoredMessage:
-    return StoredMessage(
+def _to_store(line: MessageLine) -> MessageToStore:
+    return MessageToStore(
         message=NewMessage(line.external_id, line.role, line.content, line.sent_at),
         content_hash=bytes.fromhex(line.content_hash),
         calls=line.calls,

@@ -19,7 +19,7 @@ from esker.server.core.json_input import Json
 from esker.server.core.redaction import redact_json, redact_name
 from esker.server.db.database import Connection
 from esker.server.store import jobs, messages, sessions
-from esker.server.store.messages import StoredMessage
+from esker.server.store.messages import MessageToStore
 from esker.server.usecases.cut_passages import cut_passages
 from esker.server.usecases.parts import Parts
 
@@ -114,7 +114,7 @@ def _sort_out(
     return fresh, list(conflicts)
 
 
-async def _append(connection: Connection, session: Session, new: Sequence[StoredMessage], now: datetime) -> int:
+async def _append(connection: Connection, session: Session, new: Sequence[MessageToStore], now: datetime) -> int:
     await messages.append(connection, session.id, session.last_seq, new, now)
     return await sessions.extend(connection, session.id, new, now)
 
@@ -130,13 +130,13 @@ async def _tool_names(connection: Connection, session: Session, fresh: Sequence[
 
 def _stored(
     fresh: Sequence[_PreparedMessage], names: Mapping[str, str], timezone: str, now: datetime
-) -> list[StoredMessage]:
-    return [_stored_message(message, names, timezone, now) for message in fresh]
+) -> list[MessageToStore]:
+    return [_message_to_store(message, names, timezone, now) for message in fresh]
 
 
-def _stored_message(message: _PreparedMessage, names: Mapping[str, str], timezone: str, now: datetime) -> StoredMessage:
+def _message_to_store(message: _PreparedMessage, names: Mapping[str, str], timezone: str, now: datetime) -> MessageToStore:
     incoming, blocks = message.incoming, message.blocks
-    return StoredMessage(
+    return MessageToStore(
         message=NewMessage(incoming.external_id, incoming.role, blocks, in_zone(incoming.sent_at or now, timezone)),
         content_hash=message.digest,
         calls=tool_names(blocks),

@@ -16,7 +16,7 @@ from esker.server.core.records import Filter, Principal
 from esker.server.db.database import Database
 from esker.server.providers.remote_embedder import RemoteEmbedder
 from esker.server.store import memories, messages, sessions, vectors
-from esker.server.store.messages import StoredMessage
+from esker.server.store.messages import MessageToStore
 from esker.server.usecases.authenticate import create_pool
 from esker.server.usecases.embed import embed_due, keep_up, make_space, register
 from esker.server.usecases.export import export
@@ -110,7 +110,7 @@ async def test_an_import_waits_for_a_writer_of_its_session_and_sees_the_new_mess
     other = replace(who, pool_id=(await create_pool(parts, "other")).id, pool_name="other")
     await import_pool(parts, other, b"".join(lines[:4]))
     session_id, now = json.loads(lines[1])["id"], parts.clock()
-    own = StoredMessage(NewMessage("own", "user", [], now), b"", {}, "user", "", tokens=1, shown_tokens=0)
+    own = MessageToStore(NewMessage("own", "user", [], now), b"", {}, "user", "", tokens=1, shown_tokens=0)
     async with asyncio.TaskGroup() as tasks, database.tenant(other.pool_id) as connection:
         session = await sessions.lock(connection, session_id)
         importing = tasks.create_task(_refused(import_pool(parts, other, b"".join(lines))))
