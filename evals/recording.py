@@ -175,7 +175,7 @@ def _root(endpoint: str) -> str:
 
 @contextmanager
 def _listening(tape: Tape) -> Generator[str]:
-    class Handler(BaseHTTPRequestHandler):
+    class TapeHandler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
         def do_POST(self) -> None:
@@ -193,7 +193,7 @@ def _listening(tape: Tape) -> Generator[str]:
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the library's name
             """Do not log."""
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+    with ThreadingHTTPServer(("127.0.0.1", 0), TapeHandler) as server:
         threading.Thread(target=server.serve_forever, args=(_POLL_SECONDS,), daemon=True).start()
         try:
             yield f"http://127.0.0.1:{server.server_address[1]}"

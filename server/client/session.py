@@ -9,7 +9,7 @@ from urllib.parse import quote
 from pydantic import TypeAdapter
 
 from esker.server.client.connection import HttpConnection
-from esker.server.client.session_report import SessionMemory
+from esker.server.client.session_report import SessionMemoryReport
 from esker.server.core.context.assembly import Context, ContextTokens
 from esker.server.core.conversation.records import IngestReport, Role
 from esker.server.core.json_input import Json
@@ -17,7 +17,7 @@ from esker.server.core.reports import ObserveReport
 
 _REPORT = TypeAdapter(IngestReport)
 _OBSERVED = TypeAdapter(ObserveReport)
-_MEMORY = TypeAdapter(SessionMemory)
+_MEMORY = TypeAdapter(SessionMemoryReport)
 
 Event = Literal["compaction_pending", "session_end", "turn_end", "evicted"]
 
@@ -90,7 +90,7 @@ class Session:
         """
         return _OBSERVED.validate_python(await self._connection.post(f"{self._path('observe')}?wait=true"))
 
-    async def memory(self) -> SessionMemory:
+    async def memory(self) -> SessionMemoryReport:
         """Return the state of the session's memory: counters, packs, groups, jobs, usage and savings."""
         return _MEMORY.validate_python(await self._connection.get(self._path("memory")))
 

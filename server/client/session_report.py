@@ -49,7 +49,7 @@ class SessionJob:
 
 
 @dataclass(frozen=True, slots=True)
-class SessionMemory:
+class SessionMemoryReport:
     """The memory of a session. Pack versions and groups are newest first.
 
     `coverage` is the share (0 to 1) of its messages that are in a group; `usage` is what its model calls used and

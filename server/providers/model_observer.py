@@ -14,7 +14,7 @@ from esker.server.core.budgets import MAX_OBSERVATION_TOKENS, MAX_TRANSCRIPT_TOK
 from esker.server.core.clock import in_zone, zone
 from esker.server.core.config.prices import add_up
 from esker.server.core.conversation.blocks import images
-from esker.server.core.conversation.records import Message
+from esker.server.core.conversation.records import StoredMessage
 from esker.server.core.conversation.slices import first_half, gap_before
 from esker.server.core.conversation.trust import lowest_trust
 from esker.server.core.errors import InvalidInput, RequestRefused
@@ -150,7 +150,7 @@ class _ObserverAnswerReader:
     shown: TranscriptSlice
     echoes: Echoes
     divisible: bool
-    messages: dict[int, Message] = field(init=False)
+    messages: dict[int, StoredMessage] = field(init=False)
     memories: dict[str, Memory] = field(init=False)
     _grounds: dict[str, Grounds] = field(init=False, default_factory=dict[str, Grounds])
 
@@ -253,7 +253,7 @@ class _ObserverAnswerReader:
             raise FactRefused("ungrounded", f"{named} of “{fact.content[:80]}” is not in the messages that it cites")
         return fact
 
-    def _dated(self, answer: FactAnswer, cited: Sequence[Message]) -> Fact:
+    def _dated(self, answer: FactAnswer, cited: Sequence[StoredMessage]) -> Fact:
         timezone = self.shown.session.timezone
         start, end = _moment(answer.refers_from, timezone), _moment(answer.refers_to, timezone)
         if start and end and start > end:
@@ -299,7 +299,7 @@ class _ObserverAnswerReader:
         return self._grounds[text]
 
 
-def _days(fact: Fact, messages: dict[int, Message], timezone: str) -> frozenset[date]:
+def _days(fact: Fact, messages: dict[int, StoredMessage], timezone: str) -> frozenset[date]:
     moments = [messages[seq].sent_at for seq in fact.source_seqs]
     moments += filter(None, (fact.refers_from, fact.refers_to, fact.valid_until))
     return frozenset(moment.astimezone(zone(timezone)).date() for moment in moments)
@@ -361,7 +361,7 @@ def _content(shown: TranscriptSlice, room: int) -> Content:
         "Transcript:",
     ]
     parts = [_text("\n".join(about))]
-    before: Message | None = None
+    before: StoredMessage | None = None
     for message in shown.messages:
         if not message.shown_tokens:
             continue

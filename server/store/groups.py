@@ -9,7 +9,7 @@ from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
 from esker.server.core.context.session_memory import GroupSummary
-from esker.server.core.conversation.records import Group, Message, Session
+from esker.server.core.conversation.records import Group, StoredMessage, StoredSession
 from esker.server.core.facts.records import Observed
 from esker.server.db.database import Connection
 from esker.server.db.statements import Statements
@@ -21,9 +21,9 @@ async def insert(
     connection: Connection,
     *,
     group_id: str,
-    session: Session,
-    first: Message,
-    last: Message,
+    session: StoredSession,
+    first: StoredMessage,
+    last: StoredMessage,
     observer: str,
     observed: Observed,
     merged: int,

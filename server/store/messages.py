@@ -9,7 +9,7 @@ from typing import Any
 
 from psycopg.rows import class_row
 
-from esker.server.core.conversation.records import Message, NewMessage, Role
+from esker.server.core.conversation.records import NewMessage, Role, StoredMessage
 from esker.server.core.records import Trust
 from esker.server.db.database import Connection
 from esker.server.db.statements import Statements, as_json
@@ -85,26 +85,26 @@ def _values(place: int, stored: MessageToStore) -> dict[str, Any]:
     }
 
 
-async def listed(connection: Connection, session_id: str, after: int, limit: int) -> list[Message]:
+async def listed(connection: Connection, session_id: str, after: int, limit: int) -> list[StoredMessage]:
     """Return up to `limit` messages after seq `after`, in order."""
     values = {"session": session_id, "after": after, "limit": limit}
-    async with connection.cursor(row_factory=class_row(Message)) as cursor:
+    async with connection.cursor(row_factory=class_row(StoredMessage)) as cursor:
         await cursor.execute(SQL["list"], values)
         return await cursor.fetchall()
 
 
-async def before(connection: Connection, session_id: str, seq: int, limit: int) -> list[Message]:
+async def before(connection: Connection, session_id: str, seq: int, limit: int) -> list[StoredMessage]:
     """Return the last `limit` messages before a seq, in order."""
     values = {"session": session_id, "before": seq, "limit": limit}
-    async with connection.cursor(row_factory=class_row(Message)) as cursor:
+    async with connection.cursor(row_factory=class_row(StoredMessage)) as cursor:
         await cursor.execute(SQL["before"], values)
         return (await cursor.fetchall())[::-1]
 
 
-async def searchable(connection: Connection, session_id: str, after: int, limit: int) -> list[Message]:
+async def searchable(connection: Connection, session_id: str, after: int, limit: int) -> list[StoredMessage]:
     """Return the same as `listed`, with an empty text for messages that are left out of passages."""
     values = {"session": session_id, "after": after, "limit": limit}
-    async with connection.cursor(row_factory=class_row(Message)) as cursor:
+    async with connection.cursor(row_factory=class_row(StoredMessage)) as cursor:
         await cursor.execute(SQL["searchable"], values)
         return await cursor.fetchall()
 
@@ -114,10 +114,10 @@ async def leave_out(connection: Connection, session_id: str, seqs: Sequence[int]
     await connection.execute(SQL["leave_out"], {"session": session_id, "seqs": list(seqs)})
 
 
-async def unobserved(connection: Connection, session_id: str, after: int, tokens: int) -> list[Message]:
+async def unobserved(connection: Connection, session_id: str, after: int, tokens: int) -> list[StoredMessage]:
     """Return messages after seq `after`, oldest first: all that fit into `tokens`, and the next one."""
     values = {"session": session_id, "after": after, "tokens": tokens, "limit": _MOST_MESSAGES}
-    async with connection.cursor(row_factory=class_row(Message)) as cursor:
+    async with connection.cursor(row_factory=class_row(StoredMessage)) as cursor:
         await cursor.execute(SQL["unobserved"], values)
         return await cursor.fetchall()
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from psycopg.rows import class_row
 
 from esker.server.core.budgets import DEFAULT_EFFECTIVE_CONTEXT
-from esker.server.core.conversation.records import Session
+from esker.server.core.conversation.records import StoredSession
 from esker.server.core.errors import LeaseLost, NotFound
 from esker.server.core.facts.records import Observed
 from esker.server.core.page_cursor import PageCursor
@@ -33,7 +33,7 @@ async def upsert(
     timezone: str | None,
     effective_context: int | None,
     now: datetime,
-) -> Session:
+) -> StoredSession:
     """Return the session with this client and external id, made with the id `session_id` if it is new.
 
     A given time zone or effective context replaces the stored one.
@@ -41,35 +41,35 @@ async def upsert(
     values = {"id": session_id, "client": client, "external_id": external_id, "project": project, "cwd": cwd}
     values |= {"timezone": timezone, "effective_context": effective_context, "now": now}
     values |= {"default_context": DEFAULT_EFFECTIVE_CONTEXT}
-    async with connection.cursor(row_factory=class_row(Session)) as cursor:
+    async with connection.cursor(row_factory=class_row(StoredSession)) as cursor:
         await cursor.execute(SQL["upsert"], values)
         found = await cursor.fetchone()
     assert found is not None  # an upsert always returns its row
     return found
 
 
-async def get(connection: Connection, session_id: str) -> Session:
+async def get(connection: Connection, session_id: str) -> StoredSession:
     """Return a session. Raises NotFound."""
-    async with connection.cursor(row_factory=class_row(Session)) as cursor:
+    async with connection.cursor(row_factory=class_row(StoredSession)) as cursor:
         await cursor.execute(SQL["get"], {"id": session_id})
         return _existing(await cursor.fetchone(), session_id)
 
 
-async def several(connection: Connection, session_ids: Collection[str]) -> dict[str, Session]:
+async def several(connection: Connection, session_ids: Collection[str]) -> dict[str, StoredSession]:
     """Return those of these sessions that exist, by id."""
-    async with connection.cursor(row_factory=class_row(Session)) as cursor:
+    async with connection.cursor(row_factory=class_row(StoredSession)) as cursor:
         await cursor.execute(SQL["several"], {"ids": list(session_ids)})
         return {session.id: session for session in await cursor.fetchall()}
 
 
-async def lock(connection: Connection, session_id: str) -> Session:
+async def lock(connection: Connection, session_id: str) -> StoredSession:
     """Return a session, locked until the transaction ends. Raises NotFound."""
     return _existing((await lock_all(connection, [session_id])).get(session_id), session_id)
 
 
-async def lock_all(connection: Connection, session_ids: Collection[str]) -> dict[str, Session]:
+async def lock_all(connection: Connection, session_ids: Collection[str]) -> dict[str, StoredSession]:
     """Return sessions by id, locked until the transaction ends."""
-    async with connection.cursor(row_factory=class_row(Session)) as cursor:
+    async with connection.cursor(row_factory=class_row(StoredSession)) as cursor:
         await cursor.execute(SQL["lock"], {"ids": list(session_ids)})
         return {session.id: session for session in await cursor.fetchall()}
 
@@ -80,7 +80,7 @@ def missing(session_id: str) -> NotFound:
     return NotFound(f"There is no session {session_id!r} in this pool.", hint=hint)
 
 
-def _existing(session: Session | None, session_id: str) -> Session:
+def _existing(session: StoredSession | None, session_id: str) -> StoredSession:
     if session is None:
         raise missing(session_id)
     return session
@@ -94,7 +94,7 @@ async def listed(
     unreflected: bool = False,
     before: PageCursor | None = None,
     limit: int = 100,
-) -> list[Session]:
+) -> list[StoredSession]:
     """Return sessions, the latest first.
 
     `external_id`: only those with this external id; `unobserved`: only with unobserved messages; `unreflected`: only
@@ -102,14 +102,14 @@ async def listed(
     """
     values = {"external_id": external_id, "unobserved": unobserved, "unreflected": unreflected}
     values |= {"begun_at": before and before.moment, "before": before and before.id, "limit": limit}
-    async with connection.cursor(row_factory=class_row(Session)) as cursor:
+    async with connection.cursor(row_factory=class_row(StoredSession)) as cursor:
         await cursor.execute(SQL["list"], values)
         return await cursor.fetchall()
 
 
-async def latest_with_task(connection: Connection, project: str | None) -> Session | None:
+async def latest_with_task(connection: Connection, project: str | None) -> StoredSession | None:
     """Return the session of a project, or (None) of the pool, with a task and the latest message."""
-    async with connection.cursor(row_factory=class_row(Session)) as cursor:
+    async with connection.cursor(row_factory=class_row(StoredSession)) as cursor:
         await cursor.execute(SQL["latest_with_task"], {"project": project})
         return await cursor.fetchone()
 

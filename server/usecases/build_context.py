@@ -9,7 +9,7 @@ from esker.server.core.budgets import budgets, reflect_trigger
 from esker.server.core.context.assembly import Context, Tail, assemble, behind_pack, changing, cut_tail, news
 from esker.server.core.context.tail import KEEP_LAST_MESSAGES, first_needed, is_enough
 from esker.server.core.conversation.blocks import spoken
-from esker.server.core.conversation.records import Block, Group, Message, Session
+from esker.server.core.conversation.records import Block, Group, StoredMessage, StoredSession
 from esker.server.core.pack.records import Pack, PackRow
 from esker.server.core.recall.answer import Recalled
 from esker.server.core.recall.fitting import fitting
@@ -48,8 +48,8 @@ class _SessionContent:
     Messages from seq `needed` on must be sent. `reflect_due`: the rows have reached the trigger.
     """
 
-    session: Session
-    messages: Sequence[Message]
+    session: StoredSession
+    messages: Sequence[StoredMessage]
     needed: int
     budget: int
     rows: Sequence[PackRow]
@@ -109,9 +109,9 @@ async def _content(parts: Parts, pool_id: str, session_id: str, asked: ContextRe
         )
 
 
-async def _latest(connection: Connection, session: Session, needed: int, budget: int) -> list[Message]:
+async def _latest(connection: Connection, session: StoredSession, needed: int, budget: int) -> list[StoredMessage]:
     """Return the latest messages of a session, in order, at least as many as its tail can contain."""
-    read: list[Message] = []
+    read: list[StoredMessage] = []
     while session.last_seq and not is_enough(read, needed, budget):
         before = read[0].seq if read else session.last_seq + 1
         read = [*await messages.before(connection, session.id, before, _PAGE), *read]
@@ -144,7 +144,7 @@ async def _recalled(
     return await recall(replace(parts, paraphrases=None), pool_id, asked)
 
 
-def _last_words(messages_in_order: Sequence[Message]) -> str:
+def _last_words(messages_in_order: Sequence[StoredMessage]) -> str:
     """Return the last text of the user; messages that contain only tool results are skipped."""
     texts = (spoken(message.content) for message in reversed(messages_in_order) if message.role == "user")
     return next((text for text in texts if text.strip()), "")

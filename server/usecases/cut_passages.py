@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 
 from esker.server.core.conversation.passages import passage_over, passages_of
-from esker.server.core.conversation.records import Message
+from esker.server.core.conversation.records import StoredMessage
 from esker.server.db.database import Connection
 from esker.server.store import messages, passages, pools, sessions, vectors
 from esker.server.store.passages import Deleted, PassageProgress
@@ -51,9 +51,9 @@ async def _cut_some(parts: Parts, pool_id: str, session_id: str) -> bool:
     return True
 
 
-async def _to_cut(connection: Connection, session_id: str, seen: PassageProgress) -> Sequence[Message]:
+async def _to_cut(connection: Connection, session_id: str, seen: PassageProgress) -> Sequence[StoredMessage]:
     """Return the messages of the last passage and the next ones; those between them have no text."""
-    last_passage: list[Message] = []
+    last_passage: list[StoredMessage] = []
     if seen.open_first and seen.open_last:
         last_passage = await _span(connection, session_id, seen.open_first, seen.open_last)
     return [*last_passage, *await messages.searchable(connection, session_id, seen.passages_seq, _MOST_MESSAGES)]
@@ -108,6 +108,6 @@ async def _cut_again(parts: Parts, connection: Connection, session_id: str, gone
         await vectors.wake(connection)
 
 
-async def _span(connection: Connection, session_id: str, first_seq: int, last_seq: int) -> list[Message]:
+async def _span(connection: Connection, session_id: str, first_seq: int, last_seq: int) -> list[StoredMessage]:
     """Return the searchable messages of a span."""
     return await messages.searchable(connection, session_id, first_seq - 1, last_seq - first_seq + 1)

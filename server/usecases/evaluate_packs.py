@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Set
 from datetime import datetime
 
 from esker.server.core.budgets import DEFAULT_EFFECTIVE_CONTEXT, budgets
-from esker.server.core.conversation.records import Session
+from esker.server.core.conversation.records import StoredSession
 from esker.server.core.pack.rendering import render_own, render_pack
 from esker.server.core.pool.evaluation import FreshPack, PackFault, PackWorth
 from esker.server.core.pool.row_worth import Worthless, worthless
@@ -67,9 +67,9 @@ def _faults(row: Memory | None, project: str | None, now: datetime) -> Iterator[
         yield "elsewhere"
 
 
-def _new_session(project: str | None, now: datetime) -> Session:
+def _new_session(project: str | None, now: datetime) -> StoredSession:
     """Return a session that has just begun; no table contains it."""
-    return Session(
+    return StoredSession(
         id="ses_new",
         client="api",
         external_id="new",

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from esker.server.core.facts.duplicate_pairs import repeated
-from esker.server.core.pool.evaluation import FreshPack, IndexProbe, Missing, PoolEvaluation, Repeated, Store
+from esker.server.core.pool.evaluation import FreshPack, IndexProbe, Missing, PoolEvaluation, Repeated, StoreCounts
 from esker.server.core.records import Filter, Memory, Pool
 from esker.server.db.database import Connection, Snapshot
 from esker.server.store import evaluation, memories, vectors
@@ -97,11 +97,11 @@ async def _newest(connection: Connection, what: Filter) -> list[Memory]:
 
 async def _store(
     connection: Connection, space: PoolSpace | None, request: EvaluationRequest, now: datetime, repeats: Repeated
-) -> Store:
+) -> StoreCounts:
     missing = await vectors.coverage(connection, space.name) if space else None
     tiers = [TierOfSpace(space.pool_id, space.name, tier, True) for tier in sorted(space.indexed)] if space else []
     indexes = [IndexProbe(tier.tier, *await compare_index(connection, tier, str(request.seed), now)) for tier in tiers]
-    return Store(
+    return StoreCounts(
         messages=await evaluation.messages(connection),
         rows=await evaluation.rows(connection, now, now - timedelta(days=request.stale_days)),
         by_age=await evaluation.rows_by_age(connection, now),

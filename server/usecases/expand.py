@@ -7,7 +7,7 @@ from datetime import datetime
 from itertools import islice
 
 from esker.server.core.clock import age
-from esker.server.core.conversation.records import Session
+from esker.server.core.conversation.records import StoredSession
 from esker.server.core.errors import InvalidInput
 from esker.server.core.ids import is_passage
 from esker.server.core.json_input import clean_text
@@ -189,5 +189,5 @@ def _heard(message: SourceMessage, its_age: str, *, cited: bool) -> HeardMessage
     )
 
 
-def _excerpt(session: Session, heard: list[HeardMessage]) -> Excerpt:
+def _excerpt(session: StoredSession, heard: list[HeardMessage]) -> Excerpt:
     return Excerpt(session.id, session.client, session.external_id, session.project, session.timezone, heard)

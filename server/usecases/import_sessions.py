@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from esker.server.core.conversation.records import NewMessage, Session
+from esker.server.core.conversation.records import NewMessage, StoredSession
 from esker.server.core.errors import Conflict, EskerError, InvalidInput
 from esker.server.core.pool.lines import GroupLine, ImportBatch, MessageLine, SessionLine
 from esker.server.db.database import Connection
@@ -42,7 +42,7 @@ def _by_session(lines: Mapping[int, MessageLine]) -> dict[str, dict[int, Message
     return found
 
 
-def _require(there: Mapping[str, Session], session_id: str, number: int) -> Session:
+def _require(there: Mapping[str, StoredSession], session_id: str, number: int) -> StoredSession:
     if session_id not in there:
         raise InvalidInput(f"Line {number}: the session {session_id} does not exist; its line must come first.")
     return there[session_id]
@@ -71,7 +71,9 @@ async def _open(connection: Connection, lines: Mapping[int, SessionLine]) -> int
     return len(new)
 
 
-async def _unknown(connection: Connection, session: Session, lines: Mapping[int, MessageLine]) -> list[MessageLine]:
+async def _unknown(
+    connection: Connection, session: StoredSession, lines: Mapping[int, MessageLine]
+) -> list[MessageLine]:
     """Return the new messages of a session, which must continue it without a gap."""
     seqs, names = [line.seq for line in lines.values()], {line.external_id for line in lines.values()}
     known = await pool_import.known_messages(connection, session.id, min(seqs), max(seqs), names)
@@ -100,7 +102,7 @@ def _is_same(line: MessageLine, there: KnownMessage | None) -> bool:
     return not there.content_hash or not line.content_hash or there.content_hash.hex() == line.content_hash
 
 
-async def _append(connection: Connection, session: Session, new: list[MessageLine]) -> None:
+async def _append(connection: Connection, session: StoredSession, new: list[MessageLine]) -> None:
     if new:
         received = max(line.received_at for line in new)
         stored = [_to_store(line) for line in new]
@@ -123,7 +125,10 @@ def _to_store(line: MessageLine) -> MessageToStore:
 
 
 async def _cover(
-    connection: Connection, lines: Mapping[int, GroupLine], there: Mapping[str, Session], reached: Mapping[str, int]
+    connection: Connection,
+    lines: Mapping[int, GroupLine],
+    there: Mapping[str, StoredSession],
+    reached: Mapping[str, int],
 ) -> int:
     """Write new groups; return how many. Messages that they cover are not observed again."""
     known = await pool_import.known_groups(connection, [line.id for line in lines.values()])

@@ -11,7 +11,7 @@ from esker.server.core.clock import in_zone
 from esker.server.core.config.settings import Settings
 from esker.server.core.conversation.blocks import content_tokens, result_ids, tool_names
 from esker.server.core.conversation.observer_text import message_text, observer_text, shown_tokens
-from esker.server.core.conversation.records import Block, IngestReport, NewMessage, Role, Session
+from esker.server.core.conversation.records import Block, IngestReport, NewMessage, Role, StoredSession
 from esker.server.core.conversation.trust import message_trust
 from esker.server.core.conversation.valid_blocks import as_blocks
 from esker.server.core.errors import InvalidInput
@@ -114,12 +114,14 @@ def _sort_out(
     return fresh, list(conflicts)
 
 
-async def _append(connection: Connection, session: Session, new: Sequence[MessageToStore], now: datetime) -> int:
+async def _append(connection: Connection, session: StoredSession, new: Sequence[MessageToStore], now: datetime) -> int:
     await messages.append(connection, session.id, session.last_seq, new, now)
     return await sessions.extend(connection, session.id, new, now)
 
 
-async def _tool_names(connection: Connection, session: Session, fresh: Sequence[_PreparedMessage]) -> Mapping[str, str]:
+async def _tool_names(
+    connection: Connection, session: StoredSession, fresh: Sequence[_PreparedMessage]
+) -> Mapping[str, str]:
     """Return the tool name of each call id, including calls of earlier batches whose results are in this one."""
     names = {call: name for message in fresh for call, name in tool_names(message.blocks).items()}
     missing = {call for message in fresh for call in result_ids(message.blocks)} - names.keys()
@@ -134,7 +136,9 @@ def _stored(
     return [_message_to_store(message, names, timezone, now) for message in fresh]
 
 
-def _message_to_store(message: _PreparedMessage, names: Mapping[str, str], timezone: str, now: datetime) -> MessageToStore:
+def _message_to_store(
+    message: _PreparedMessage, names: Mapping[str, str], timezone: str, now: datetime
+) -> MessageToStore:
     incoming, blocks = message.incoming, message.blocks
     return MessageToStore(
         message=NewMessage(incoming.external_id, incoming.role, blocks, in_zone(incoming.sent_at or now, timezone)),

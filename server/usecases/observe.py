@@ -22,7 +22,7 @@ from esker.server.core.budgets import (
 )
 from esker.server.core.conversation.blocks import recalled_ids, result_ids, tool_names
 from esker.server.core.conversation.observer_text import observer_text
-from esker.server.core.conversation.records import Message, Session
+from esker.server.core.conversation.records import StoredMessage, StoredSession
 from esker.server.core.conversation.slices import first_slice
 from esker.server.core.errors import Conflict, RowsChanged, SpendCapReached
 from esker.server.core.facts.reconciling import NewFact, discriminating_terms
@@ -177,7 +177,7 @@ def _fitting(rows: Iterable[Memory], room: int) -> list[Memory]:
 
 
 async def _known(
-    connection: Connection, session: Session, recalled: Sequence[str], previous: Sequence[Memory]
+    connection: Connection, session: StoredSession, recalled: Sequence[str], previous: Sequence[Memory]
 ) -> list[Memory]:
     """Return the live rows that the agent got in its pack or by a recall, within the budget."""
     pack = await packs.current(connection, session.id)
@@ -186,7 +186,9 @@ async def _known(
     return _fitting((rows[memory_id] for memory_id in names if memory_id in rows), KNOWN_MEMORY_TOKENS)
 
 
-async def _tool_names(connection: Connection, session: Session, backlog: Sequence[Message]) -> Mapping[str, str]:
+async def _tool_names(
+    connection: Connection, session: StoredSession, backlog: Sequence[StoredMessage]
+) -> Mapping[str, str]:
     """Return the tool name of each call id, including calls before the backlog whose results are in it."""
     names = {call: name for message in backlog for call, name in tool_names(message.content).items()}
     before = {call for message in backlog for call in result_ids(message.content)} - names.keys()
@@ -195,7 +197,7 @@ async def _tool_names(connection: Connection, session: Session, backlog: Sequenc
     return names
 
 
-def _as_observed(backlog: Sequence[Message], names: Mapping[str, str]) -> list[Message]:
+def _as_observed(backlog: Sequence[StoredMessage], names: Mapping[str, str]) -> list[StoredMessage]:
     """Return messages with the text that an observer is shown; a forgotten one has none."""
     return [
         replace(message, text=observer_text(message.role, message.content, names)) if message.text else message

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from esker.server.core.clock import zone
-from esker.server.core.conversation.records import Message, Session
+from esker.server.core.conversation.records import StoredMessage, StoredSession
 from esker.server.core.ids import new_id
 from esker.server.core.page_cursor import PageCursor
 from esker.server.core.records import Job
@@ -24,7 +24,7 @@ class SessionRequest:
     effective_context: int | None = None
 
 
-async def open_session(parts: Parts, pool_id: str, asked: SessionRequest) -> Session:
+async def open_session(parts: Parts, pool_id: str, asked: SessionRequest) -> StoredSession:
     """Find or create a session. Raises InvalidInput for an unknown time zone."""
     if asked.timezone is not None:
         zone(asked.timezone)
@@ -51,7 +51,7 @@ class SessionReport:
     group nor waiting for one; it is always 0.
     """
 
-    session: Session
+    session: StoredSession
     groups: int
     observations: int
     coverage: float
@@ -83,7 +83,7 @@ async def list_sessions(
     unreflected: bool,
     before: PageCursor | None,
     limit: int,
-) -> list[Session]:
+) -> list[StoredSession]:
     """Return sessions, the latest begun first, after the cursor `before`."""
     async with parts.database.tenant(pool_id) as connection:
         return await sessions.listed(
@@ -96,7 +96,7 @@ async def list_sessions(
         )
 
 
-async def list_messages(parts: Parts, pool_id: str, session_id: str, *, after: int, limit: int) -> list[Message]:
+async def list_messages(parts: Parts, pool_id: str, session_id: str, *, after: int, limit: int) -> list[StoredMessage]:
     """Return messages of a session that follow seq `after`, in order. Raises NotFound."""
     async with parts.database.tenant(pool_id) as connection:
         await sessions.get(connection, session_id)

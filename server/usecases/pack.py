@@ -5,7 +5,7 @@ import hashlib
 from datetime import datetime
 
 from esker.server.core.budgets import budgets
-from esker.server.core.conversation.records import Session
+from esker.server.core.conversation.records import StoredSession
 from esker.server.core.pack.reasons import PackExplanation
 from esker.server.core.pack.records import Pack, PackReason, PackRow
 from esker.server.core.pack.rendering import render_pack
@@ -46,7 +46,7 @@ async def _current(parts: Parts, connection: Connection, session_id: str) -> Pac
     return await freeze_pack(connection, session, reason, parts.clock())
 
 
-async def freeze_pack(connection: Connection, session: Session, reason: PackReason, now: datetime) -> Pack:
+async def freeze_pack(connection: Connection, session: StoredSession, reason: PackReason, now: datetime) -> Pack:
     """Freeze the next version of a session's pack and return it. The caller holds the session's lock."""
     await packs.lock_to_freeze(connection)
     choice = await choose_rows(connection, session, now)
@@ -63,7 +63,7 @@ async def freeze_pack(connection: Connection, session: Session, reason: PackReas
     return await packs.insert(connection, session.id, pack, choice.reasons, choice.left_out)
 
 
-async def choose_rows(connection: Connection, session: Session, now: datetime) -> PackChoice:
+async def choose_rows(connection: Connection, session: StoredSession, now: datetime) -> PackChoice:
     """Return the rows that a pack of the session would show now. Nothing is frozen."""
     pinned = await memories.pinned(connection, session.project, now)
     own = await memories.own_pack_rows(connection, session.id, now)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from esker.server.core.conversation.records import Session
+from esker.server.core.conversation.records import StoredSession
 from esker.server.core.redaction import redact_name
 from esker.server.db.database import Connection
 from esker.server.store import jobs, messages, sessions
@@ -48,7 +48,7 @@ async def receive_event(
         return EventReport(kind, repeated=False, observing=observing)
 
 
-async def _calls_for_observing(parts: Parts, connection: Connection, session: Session, kind: EventKind) -> bool:
+async def _calls_for_observing(parts: Parts, connection: Connection, session: StoredSession, kind: EventKind) -> bool:
     if kind == "session_end":
         least = parts.settings.session_end_min_messages
         return await messages.count_spoken(connection, session.id, least) >= least

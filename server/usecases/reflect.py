@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from esker.server.core.budgets import budgets
-from esker.server.core.conversation.records import Session
+from esker.server.core.conversation.records import StoredSession
 from esker.server.core.errors import Conflict
 from esker.server.core.facts.condensing import MAX_ROW_TOKENS, is_insight
 from esker.server.core.facts.records import ReflectionTask
@@ -110,7 +110,7 @@ def _is_worth_it(batch: Sequence[Memory]) -> bool:
     return any(row.kind == "observation" for row in batch) and (len(batch) > 1 or tokens_of(batch) > MAX_ROW_TOKENS)
 
 
-async def _reflect_batch(parts: Parts, lease: Lease, session: Session, rows: Sequence[Memory]) -> bool:
+async def _reflect_batch(parts: Parts, lease: Lease, session: StoredSession, rows: Sequence[Memory]) -> bool:
     async with parts.database.tenant(lease.pool_id) as connection:
         known = await vectors.of_rows(connection, [row.id for row in rows])
     target = budgets(session.effective_context).observation_tokens // 2
@@ -132,7 +132,7 @@ def reflector_of(parts: Parts) -> Reflector:
     return parts.reflector
 
 
-async def wait_for_more(connection: Connection, session: Session) -> None:
+async def wait_for_more(connection: Connection, session: StoredSession) -> None:
     """Postpone the automatic reflection until an eighth of the session's trigger is new. The session is locked."""
     trigger = budgets(session.effective_context).observation_tokens
     live_tokens = await memories.observation_tokens(connection, session.id)

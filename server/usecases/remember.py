@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from esker.server.core.clock import as_utc, in_zone
-from esker.server.core.conversation.records import Session
+from esker.server.core.conversation.records import StoredSession
 from esker.server.core.dates.mentioned import mentioned_time
 from esker.server.core.errors import Conflict, InvalidInput, NotFound
 from esker.server.core.ids import is_passage, new_ids
@@ -141,7 +141,7 @@ def prepare(note: Note, now: datetime) -> PreparedNote:
     )
 
 
-async def sessions_of(connection: Connection, notes: Sequence[Note]) -> dict[str, Session]:
+async def sessions_of(connection: Connection, notes: Sequence[Note]) -> dict[str, StoredSession]:
     """Return the sessions that the notes belong to, by id. Raises NotFound."""
     asked = {note.session_id for note in notes if note.session_id}
     found = await sessions.several(connection, asked) if asked else {}
@@ -151,14 +151,14 @@ async def sessions_of(connection: Connection, notes: Sequence[Note]) -> dict[str
 
 
 def rows_of(
-    prepared: Sequence[PreparedNote], places: Mapping[str, Session], author: str, now: datetime
+    prepared: Sequence[PreparedNote], places: Mapping[str, StoredSession], author: str, now: datetime
 ) -> list[IndexedMemory]:
     ids = new_ids("mem", now, len(prepared))
     return indexed(_row(note, places, memory_id, author, now) for memory_id, note in zip(ids, prepared, strict=True))
 
 
 def _row(
-    prepared: PreparedNote, places: Mapping[str, Session], memory_id: str, author: str, now: datetime
+    prepared: PreparedNote, places: Mapping[str, StoredSession], memory_id: str, author: str, now: datetime
 ) -> NewMemory:
     note = prepared.note
     session = places[note.session_id] if note.session_id else None

@@ -32,7 +32,7 @@ class Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
-class Handler(Strict):
+class CommandHook(Strict):
     """A command hook of Claude Code; the timeout is in seconds."""
 
     type: Literal["command"]
@@ -45,7 +45,7 @@ class ClaudeGroup(Strict):
     """Handlers for the cases that a matcher names."""
 
     matcher: str | None = None
-    hooks: Annotated[list[Handler], Field(min_length=1)]
+    hooks: Annotated[list[CommandHook], Field(min_length=1)]
 
 
 class ClaudeEvents(Strict):

@@ -25,7 +25,7 @@ from esker.server.usecases.parts import Parts
 from tests.support.api import PATIENCE
 from tests.support.forks import run_forked
 from tests.support.made import made_at
-from tests.support.opencode import Store
+from tests.support.opencode import OpenCodeStore
 from tests.support.processes import ROOT, environment, served
 from tests.support.serving import serving
 
@@ -352,7 +352,7 @@ def test_hooks_readers_and_installers_know_a_client_by_one_name() -> None:
 async def test_only_the_hooks_session_of_opencodes_database_is_sent(agent: Agent, url: str) -> None:
     data = agent.home / ".local" / "share" / "opencode"
     data.mkdir(parents=True)
-    store = Store(data / "opencode.db")
+    store = OpenCodeStore(data / "opencode.db")
     with closing(store.connection):
         for name, words in (("ses_a", "We use pnpm."), ("ses_b", "Something else.")):
             store.session(name)

@@ -13,16 +13,16 @@ import pytest
 
 from esker.server.agents.database_file import reading
 from esker.server.agents.opencode import read_transcript, recognises_file
-from tests.support.opencode import THEN, Store
+from tests.support.opencode import THEN, OpenCodeStore
 from tests.support.transcripts import names, only, shown
 
 CALL = {"type": "tool", "callID": "c1", "tool": "bash"}
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Generator[Store]:
+def store(tmp_path: Path) -> Generator[OpenCodeStore]:
     """A database that its writer has open."""
-    made = Store(tmp_path / "opencode.db")
+    made = OpenCodeStore(tmp_path / "opencode.db")
     with closing(made.connection):
         yield made
 
@@ -32,7 +32,7 @@ def text(words: str, **more: Any) -> dict[str, Any]:
     return {"type": "text", "text": words, **more}
 
 
-def test_a_database_is_read_while_its_writer_holds_it_open(store: Store) -> None:
+def test_a_database_is_read_while_its_writer_holds_it_open(store: OpenCodeStore) -> None:
     done = {**CALL, "state": {"status": "completed", "input": {"command": "ls"}, "output": "a.txt"}}
     store.session("s1")
     store.message("s1", "m1", "user", text("List."))
@@ -56,7 +56,7 @@ def test_a_database_is_read_while_its_writer_holds_it_open(store: Store) -> None
     assert shown(only(read_transcript(store.path)))[-1] == "user: Thanks."
 
 
-def test_an_uncommitted_transaction_is_not_read(store: Store) -> None:
+def test_an_uncommitted_transaction_is_not_read(store: OpenCodeStore) -> None:
     store.session("s1")
     store.message("s1", "m1", "user", text("List."))
     store.connection.execute("BEGIN IMMEDIATE")
@@ -65,7 +65,7 @@ def test_an_uncommitted_transaction_is_not_read(store: Store) -> None:
     store.connection.rollback()
 
 
-def test_reading_a_closed_database_creates_no_files(store: Store) -> None:
+def test_reading_a_closed_database_creates_no_files(store: OpenCodeStore) -> None:
     store.session("s1")
     store.message("s1", "m1", "user", text("List."))
     store.connection.close()
@@ -77,7 +77,7 @@ def test_reading_a_closed_database_creates_no_files(store: Store) -> None:
     assert store.path.stat().st_mtime_ns == before.st_mtime_ns
 
 
-def test_a_closed_database_that_changes_while_it_is_read_is_an_error(store: Store) -> None:
+def test_a_closed_database_that_changes_while_it_is_read_is_an_error(store: OpenCodeStore) -> None:
     store.connection.close()
 
     def write_while_reading() -> None:
@@ -89,7 +89,7 @@ def test_a_closed_database_that_changes_while_it_is_read_is_an_error(store: Stor
         write_while_reading()
 
 
-def test_the_wal_of_a_killed_writer_is_read_and_left_alone(store: Store, tmp_path: Path) -> None:
+def test_the_wal_of_a_killed_writer_is_read_and_left_alone(store: OpenCodeStore, tmp_path: Path) -> None:
     store.session("s1")
     store.message("s1", "m1", "user", text("List."))
     left = tmp_path / "left"
@@ -100,7 +100,7 @@ def test_the_wal_of_a_killed_writer_is_read_and_left_alone(store: Store, tmp_pat
     assert sorted(os.listdir(left)) == ["opencode.db", "opencode.db-wal"]
 
 
-def test_entries_keep_their_id_and_content_while_a_session_grows(store: Store) -> None:
+def test_entries_keep_their_id_and_content_while_a_session_grows(store: OpenCodeStore) -> None:
     running = {**CALL, "state": {"status": "running", "input": {"command": "ls"}}}
     pending = {**CALL, "callID": "c2", "state": {"status": "pending", "input": {}}}
     now = int(time.time() * 1_000)
@@ -121,13 +121,13 @@ def test_entries_keep_their_id_and_content_while_a_session_grows(store: Store) -
     assert names(after) == ["m1.0", "m2.0", "m2.0/result", "m2.1", "m2.1/result", "m2.2"]
 
 
-def test_an_unfinished_text_is_read_once_it_no_longer_changes(store: Store) -> None:
+def test_an_unfinished_text_is_read_once_it_no_longer_changes(store: OpenCodeStore) -> None:
     store.session("s1")
     store.message("s1", "m1", "assistant", text("I was cut o", time={"start": THEN}))
     assert shown(only(read_transcript(store.path))) == ["assistant: I was cut o"]
 
 
-def test_synthetic_parts_are_skipped_and_counted(store: Store) -> None:
+def test_synthetic_parts_are_skipped_and_counted(store: OpenCodeStore) -> None:
     store.session("s1")
     store.message("s1", "m1", "user", text("Go."), text("[file contents]", synthetic=True), text("x", ignored=True))
     store.message("s1", "m2", "assistant", text("All of it, summed up."), summary=True)
@@ -157,7 +157,9 @@ def test_synthetic_parts_are_skipped_and_counted(store: Store) -> None:
         ({"messageID": "gone"}, ["user: One.", "assistant: Two.", "assistant: Three.", "user: Four."]),
     ],
 )
-def test_undone_messages_are_skipped_until_they_are_restored(store: Store, revert: Any, seen: list[str]) -> None:
+def test_undone_messages_are_skipped_until_they_are_restored(
+    store: OpenCodeStore, revert: Any, seen: list[str]
+) -> None:
     store.session("s1")
     store.message("s1", "m1", "user", text("One."))
     store.message("s1", "m2", "assistant", text("Two."), text("Three."))
@@ -171,7 +173,7 @@ def test_undone_messages_are_skipped_until_they_are_restored(store: Store, rever
     assert reading_.skipped["message that was undone"] == undone
 
 
-def test_a_child_is_a_session_of_its_own_without_the_user(store: Store) -> None:
+def test_a_child_is_a_session_of_its_own_without_the_user(store: OpenCodeStore) -> None:
     store.session("s1")
     store.session("s2", parent="s1")
     store.message("s1", "m1", "user", text("Send somebody."))
@@ -187,7 +189,7 @@ def test_a_child_is_a_session_of_its_own_without_the_user(store: Store) -> None:
     assert only(read_transcript(store.path, session="s2")) == child
 
 
-def test_foreign_and_damaged_databases_do_not_crash_the_reader(tmp_path: Path, store: Store) -> None:
+def test_foreign_and_damaged_databases_do_not_crash_the_reader(tmp_path: Path, store: OpenCodeStore) -> None:
     other = tmp_path / "other.db"
     with closing(sqlite3.connect(other)) as connection:
         connection.execute("CREATE TABLE session (id TEXT)")

@@ -23,7 +23,7 @@ def parcel(number: int, text: str = "Hello.") -> Parcel:
     return {"session": {"client": "codex", "external_id": "s"}, "messages": [message]}
 
 
-class Server:
+class AcceptingServer:
     """A fake server; `errors` are raised for the next parcels, None accepts one."""
 
     def __init__(self, *errors: Exception | None) -> None:
@@ -45,7 +45,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_parcels_are_sent_in_order_and_only_once(folder: Path) -> None:
-    spool, server = Spool(folder, URL, None), Server()
+    spool, server = Spool(folder, URL, None), AcceptingServer()
     assert [spool.put(parcel(n)) for n in range(12)] == [True] * 12
     assert spool.replay(API, server.deliver) == Replayed(sent=12)
     assert spool.replay(API, server.deliver) == Replayed()
@@ -56,7 +56,7 @@ def test_parcels_are_sent_in_order_and_only_once(folder: Path) -> None:
     "away", [Unavailable(), *(ServerRefused("x", status=code) for code in (401, 403, 404, 405, 429, 500, 503))]
 )
 def test_a_server_that_disappears_again_gets_the_rest_later(folder: Path, away: Exception) -> None:
-    spool, server = Spool(folder, URL, None), Server(None, away)
+    spool, server = Spool(folder, URL, None), AcceptingServer(None, away)
     for n in range(3):
         spool.put(parcel(n))
     assert spool.replay(API, server.deliver) == Replayed(sent=1, waiting=2)
@@ -65,7 +65,7 @@ def test_a_server_that_disappears_again_gets_the_rest_later(folder: Path, away: 
 
 
 def test_a_permanently_refused_parcel_is_set_aside_and_blocks_nothing(folder: Path) -> None:
-    spool, server = Spool(folder, URL, None), Server(ServerRefused("x", status=422))
+    spool, server = Spool(folder, URL, None), AcceptingServer(ServerRefused("x", status=422))
     for n in range(2):
         spool.put(parcel(n))
     assert spool.replay(API, server.deliver) == Replayed(sent=1, refused=1)
@@ -75,7 +75,7 @@ def test_a_permanently_refused_parcel_is_set_aside_and_blocks_nothing(folder: Pa
 
 
 def test_a_refused_message_is_set_aside_alone(folder: Path) -> None:
-    spool, server = Spool(folder, URL, None), Server()
+    spool, server = Spool(folder, URL, None), AcceptingServer()
     made = parcel(1)
     made["messages"] += parcel(2, "Refuse me.")["messages"]
     spool.put(made)
@@ -87,7 +87,7 @@ def test_a_refused_message_is_set_aside_alone(folder: Path) -> None:
 
 
 def test_a_parcel_added_during_a_replay_is_sent_as_well(folder: Path) -> None:
-    spool, server = Spool(folder, URL, None), Server()
+    spool, server = Spool(folder, URL, None), AcceptingServer()
     spool.put(parcel(1))
 
     def take_and_put(api: Api, given: Parcel) -> list[str]:
@@ -122,7 +122,7 @@ def test_a_parcel_is_owner_only(folder: Path) -> None:
 
 def test_a_full_spool_refuses_parcels_and_keeps_its_own(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spools, "MOST_BYTES", 1_000)
-    spool, server = Spool(folder, URL, None), Server()
+    spool, server = Spool(folder, URL, None), AcceptingServer()
     put = [spool.put(parcel(n, "x" * 200)) for n in range(10)]
     assert (put[0], put[-1]) == (True, False)
     assert sum(path.stat().st_size for path in folder.glob("*.json")) <= 1_000
@@ -137,7 +137,7 @@ def test_an_unwritable_folder_gives_false_not_an_error(tmp_path: Path) -> None:
 def test_parcels_for_another_server_or_key_are_left_alone(folder: Path) -> None:
     for url, key in ((URL, "k"), (URL, "other"), ("http://elsewhere", None)):
         Spool(folder, url, key).put(parcel(1))
-    mine, server = Spool(folder, URL, "k"), Server()
+    mine, server = Spool(folder, URL, "k"), AcceptingServer()
     assert [(queue.server, queue.keyed, mine.is_for_here(queue)) for queue in mine.queues()] == [
         (URL, True, True),
         (URL, True, False),
@@ -149,7 +149,7 @@ def test_parcels_for_another_server_or_key_are_left_alone(folder: Path) -> None:
 
 def test_parcels_spooled_without_a_key_are_sent_with_a_later_one(folder: Path) -> None:
     Spool(folder, URL, None).put(parcel(1))
-    assert Spool(folder, URL, "k").replay(API, Server().deliver) == Replayed(sent=1)
+    assert Spool(folder, URL, "k").replay(API, AcceptingServer().deliver) == Replayed(sent=1)
 
 
 def test_other_queues_do_not_fill_the_spool(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -161,7 +161,7 @@ def test_other_queues_do_not_fill_the_spool(folder: Path, monkeypatch: pytest.Mo
 
 
 def test_an_adopted_queue_is_sent_with_the_present_key(folder: Path) -> None:
-    mistyped, mine, server = Spool(folder, URL, "mistyped"), Spool(folder, URL, "k"), Server()
+    mistyped, mine, server = Spool(folder, URL, "mistyped"), Spool(folder, URL, "k"), AcceptingServer()
     for n in range(3):
         (mistyped if n != 1 else mine).put(parcel(n))
     [queue] = [queue for queue in mine.queues() if not mine.is_for_here(queue)]
@@ -182,7 +182,7 @@ def test_the_queue_of_an_abandoned_server_can_be_deleted(folder: Path) -> None:
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "null", '{"session": 3}', '{"session": {}}', "\x00"])
 def test_a_damaged_parcel_is_set_aside_and_stops_nothing(folder: Path, text: str) -> None:
-    spool, server = Spool(folder, URL, None), Server()
+    spool, server = Spool(folder, URL, None), AcceptingServer()
     spool.put(parcel(1))
     (folder / f"00000000000000000000-1-000000.{spools.address(URL, None)}.json").write_text(text)
     sent_before = folder.parent / "sent" / "note.json"
@@ -193,7 +193,7 @@ def test_a_damaged_parcel_is_set_aside_and_stops_nothing(folder: Path, text: str
 
 
 def test_foreign_files_in_the_folder_are_left_alone(folder: Path) -> None:
-    spool, server = Spool(folder, URL, None), Server()
+    spool, server = Spool(folder, URL, None), AcceptingServer()
     spool.put(parcel(1))
     of = spools.address(URL, None)
     os.mkfifo(folder / f"00000000000000000000-1-000000.{of}.json")
@@ -218,7 +218,7 @@ def test_only_one_of_two_parallel_replays_sends(folder: Path) -> None:
     first = threading.Thread(target=lambda: sent.append(spool.replay(API, slow)))
     first.start()
     inside.wait()
-    second = Server()
+    second = AcceptingServer()
     assert spool.replay(API, second.deliver) == Replayed(waiting=1)
     done.set()
     first.join()

@@ -10,7 +10,7 @@ import httpx2
 import psycopg
 import pytest
 
-from esker.server.core.records import Memory as MemoryRow
+from esker.server.core.records import Memory
 from esker.server.db.database import Connection
 from esker.server.store import memories
 from esker.server.usecases.authenticate import create_key, create_pool
@@ -25,7 +25,7 @@ POSTGRES = "User decided to keep the sessions in Postgres."
 
 
 @dataclass(slots=True)
-class Memory:
+class ScriptedServer:
     """A server whose observer returns the facts that a test sets."""
 
     client: httpx2.AsyncClient
@@ -70,9 +70,9 @@ class Memory:
 
 
 @pytest.fixture
-def memory(scripted_client: httpx2.AsyncClient, model: ModelServer) -> Memory:
+def memory(scripted_client: httpx2.AsyncClient, model: ModelServer) -> ScriptedServer:
     """A server with the scripted model."""
-    return Memory(scripted_client, model)
+    return ScriptedServer(scripted_client, model)
 
 
 # Repeated -----------------------------------------------------------------------------------------------------------
@@ -88,7 +88,7 @@ def memory(scripted_client: httpx2.AsyncClient, model: ModelServer) -> Memory:
 )
 @pytest.mark.parametrize("other_session", [False, True])
 async def test_a_repeated_fact_is_merged_into_its_row(
-    memory: Memory, first_words: str, again: str, other_session: bool
+    memory: ScriptedServer, first_words: str, again: str, other_session: bool
 ) -> None:
     first = await opened(memory.client, project="shop")
     [row_id] = (await memory.hears(first, first_words))["memory_ids"]
@@ -107,7 +107,7 @@ async def test_a_repeated_fact_is_merged_into_its_row(
 
 @pytest.mark.parametrize("projects", [("shop", "blog"), (None, None), ("shop", None)])
 async def test_the_same_fact_in_another_project_is_a_row_of_its_own(
-    memory: Memory, projects: tuple[str | None, ...]
+    memory: ScriptedServer, projects: tuple[str | None, ...]
 ) -> None:
     for number, project in enumerate(projects):
         session = await opened(memory.client, f"s{number}", **({"project": project} if project else {}))
@@ -115,7 +115,7 @@ async def test_the_same_fact_in_another_project_is_a_row_of_its_own(
     assert await memory.live() == [REDIS, REDIS]
 
 
-async def test_a_fuller_statement_supersedes_the_shorter_row(memory: Memory) -> None:
+async def test_a_fuller_statement_supersedes_the_shorter_row(memory: ScriptedServer) -> None:
     session = await opened(memory.client)
     fuller = "User decided to keep the shop sessions in Redis."
     [short] = (await memory.hears(session, REDIS))["memory_ids"]
@@ -136,14 +136,14 @@ async def test_a_fuller_statement_supersedes_the_shorter_row(memory: Memory) -> 
         ("User decided that auth.ts:45 is to change.", "User decided that auth.ts:54 is to change."),
     ],
 )
-async def test_facts_that_differ_in_substance_are_never_one_row(memory: Memory, one: str, other: str) -> None:
+async def test_facts_that_differ_in_substance_are_never_one_row(memory: ScriptedServer, one: str, other: str) -> None:
     session = await opened(memory.client)
     await memory.hears(session, one)
     assert (await memory.hears(session, other))["merged"] == 0
     assert await memory.live() == [one, other]
 
 
-async def test_twenty_sessions_with_the_same_fact_at_once_make_one_row(memory: Memory) -> None:
+async def test_twenty_sessions_with_the_same_fact_at_once_make_one_row(memory: ScriptedServer) -> None:
     sessions = [await opened(memory.client, f"s{n}", project="shop") for n in range(20)]
     for session in sessions:
         await memory.told(session, REDIS)
@@ -155,7 +155,7 @@ async def test_twenty_sessions_with_the_same_fact_at_once_make_one_row(memory: M
     assert len(row["sources"]) == 20
 
 
-async def test_a_web_page_with_the_same_fact_never_raises_a_rows_priority(memory: Memory) -> None:
+async def test_a_web_page_with_the_same_fact_never_raises_a_rows_priority(memory: ScriptedServer) -> None:
     session = await opened(memory.client)
     await memory.hears(session, REDIS, priority="low", tentative=True)
     seq = await of_tool(memory, session, "WebFetch", REDIS)
@@ -164,7 +164,9 @@ async def test_a_web_page_with_the_same_fact_never_raises_a_rows_priority(memory
     assert (row["priority"], row["tentative"]) == ("low", True)
 
 
-async def test_a_persons_statement_is_never_merged_into_a_row_that_is_easier_to_supersede(memory: Memory) -> None:
+async def test_a_persons_statement_is_never_merged_into_a_row_that_is_easier_to_supersede(
+    memory: ScriptedServer,
+) -> None:
     session = await opened(memory.client)
     seq = await of_tool(memory, session, "WebFetch", REDIS)
     await memory.observes(session, {"text": REDIS, "sources": [seq], "category": "fact"})
@@ -177,7 +179,7 @@ async def test_a_persons_statement_is_never_merged_into_a_row_that_is_easier_to_
 
 
 @pytest.mark.parametrize("by_id", [True, False])
-async def test_a_fact_supersedes_the_row_that_it_names_and_both_are_kept(memory: Memory, by_id: bool) -> None:
+async def test_a_fact_supersedes_the_row_that_it_names_and_both_are_kept(memory: ScriptedServer, by_id: bool) -> None:
     session = await opened(memory.client)
     [old] = (await memory.hears(session, REDIS))["memory_ids"]
     report = await memory.hears(session, POSTGRES, replaces=old if by_id else "The sessions are kept in Redis.")
@@ -190,7 +192,7 @@ async def test_a_fact_supersedes_the_row_that_it_names_and_both_are_kept(memory:
     assert (await memory.row(old))["superseded_by"] == report["memory_ids"][0]
 
 
-async def test_one_fact_can_supersede_several_rows(memory: Memory) -> None:
+async def test_one_fact_can_supersede_several_rows(memory: ScriptedServer) -> None:
     session = await opened(memory.client)
     [one] = (await memory.hears(session, REDIS))["memory_ids"]
     [other] = (await memory.hears(session, "User decided to keep the carts in Memcached."))["memory_ids"]
@@ -199,7 +201,7 @@ async def test_one_fact_can_supersede_several_rows(memory: Memory) -> None:
     assert await memory.live() == ["User decided to keep everything in Postgres."]
 
 
-async def test_related_rows_of_the_project_are_shown_and_can_be_superseded(memory: Memory) -> None:
+async def test_related_rows_of_the_project_are_shown_and_can_be_superseded(memory: ScriptedServer) -> None:
     elsewhere = await opened(memory.client, "s0", project="shop")
     [shown] = (await memory.hears(elsewhere, REDIS))["memory_ids"]
     session = await opened(memory.client, project="shop")
@@ -208,7 +210,7 @@ async def test_related_rows_of_the_project_are_shown_and_can_be_superseded(memor
 
 
 @pytest.mark.parametrize("words", ["", f": {REDIS}"])
-async def test_an_id_that_was_not_shown_is_never_superseded(memory: Memory, words: str) -> None:
+async def test_an_id_that_was_not_shown_is_never_superseded(memory: ScriptedServer, words: str) -> None:
     elsewhere = await opened(memory.client, "s0", project="blog")
     [hidden] = (await memory.hears(elsewhere, REDIS))["memory_ids"]
     session = await opened(memory.client, project="shop")
@@ -219,7 +221,7 @@ async def test_an_id_that_was_not_shown_is_never_superseded(memory: Memory, word
 @pytest.mark.parametrize("how", [{"asked": True}, {"tentative": True}])
 @pytest.mark.parametrize("old", [{"category": "decision"}, {"category": "fact", "tentative": True}])
 async def test_questions_and_tentative_facts_supersede_nothing(
-    memory: Memory, how: dict[str, Any], old: dict[str, Any]
+    memory: ScriptedServer, how: dict[str, Any], old: dict[str, Any]
 ) -> None:
     session = await opened(memory.client)
     [old_id] = (await memory.hears(session, REDIS, **old))["memory_ids"]
@@ -227,7 +229,7 @@ async def test_questions_and_tentative_facts_supersede_nothing(
     assert await memory.live() == [REDIS, POSTGRES]
 
 
-async def test_a_fuller_question_never_supersedes_a_decision(memory: Memory) -> None:
+async def test_a_fuller_question_never_supersedes_a_decision(memory: ScriptedServer) -> None:
     session = await opened(memory.client)
     await memory.hears(session, REDIS)
     assert (await memory.hears(session, "User decided to keep the shop sessions in Redis.", asked=True))[
@@ -235,7 +237,7 @@ async def test_a_fuller_question_never_supersedes_a_decision(memory: Memory) -> 
     ] == 0
 
 
-async def of_tool(memory: Memory, session: str, name: str, text: str) -> int:
+async def of_tool(memory: ScriptedServer, session: str, name: str, text: str) -> int:
     """Add a tool result and return its seq."""
     call = {"type": "tool_use", "id": f"t{memory.minute}", "name": name, "input": {}}
     await memory.told(session, [call], "assistant")
@@ -254,7 +256,7 @@ async def of_tool(memory: Memory, session: str, name: str, text: str) -> int:
     ],
 )
 async def test_a_tool_never_supersedes_a_persons_statement(
-    memory: Memory, category: str, tool: str, beside_a_person: bool
+    memory: ScriptedServer, category: str, tool: str, beside_a_person: bool
 ) -> None:
     session = await opened(memory.client)
     [old] = (await memory.hears(session, REDIS, category=category))["memory_ids"]
@@ -268,7 +270,7 @@ async def test_a_tool_never_supersedes_a_persons_statement(
 
 @pytest.mark.parametrize(("category", "replaced"), [("decision", 0), ("preference", 0), ("fact", 1)])
 async def test_the_assistant_supersedes_facts_but_no_decision_of_a_person(
-    memory: Memory, category: str, replaced: int
+    memory: ScriptedServer, category: str, replaced: int
 ) -> None:
     session = await opened(memory.client)
     [old] = (await memory.hears(session, REDIS, category=category))["memory_ids"]
@@ -277,14 +279,14 @@ async def test_the_assistant_supersedes_facts_but_no_decision_of_a_person(
     assert (await memory.observes(session, fact))["replaced"] == replaced
 
 
-async def test_a_proposal_that_a_person_accepts_counts_as_theirs(memory: Memory) -> None:
+async def test_a_proposal_that_a_person_accepts_counts_as_theirs(memory: ScriptedServer) -> None:
     session = await opened(memory.client)
     [old] = (await memory.hears(session, REDIS))["memory_ids"]
     seqs = [await memory.told(session, POSTGRES, "assistant"), await memory.told(session, "Yes, do that.")]
     assert (await memory.observes(session, {"text": POSTGRES, "sources": seqs, "replaces": old}))["replaced"] == 1
 
 
-async def test_an_older_fact_that_is_imported_later_supersedes_nothing(memory: Memory) -> None:
+async def test_an_older_fact_that_is_imported_later_supersedes_nothing(memory: ScriptedServer) -> None:
     session = await opened(memory.client)
     await memory.hears(session, REDIS)
     for text in (POSTGRES, "User decided to keep the shop sessions in Redis."):
@@ -294,7 +296,7 @@ async def test_an_older_fact_that_is_imported_later_supersedes_nothing(memory: M
     assert REDIS in await memory.live()
 
 
-async def test_a_pinned_row_is_never_superseded(memory: Memory) -> None:
+async def test_a_pinned_row_is_never_superseded(memory: ScriptedServer) -> None:
     session = await opened(memory.client)
     body = {"content": REDIS, "kind": "manual", "session_id": session, "said_at": NOON.isoformat()}
     pinned = (await memory.client.post("/v1/memories", json=body)).json()
@@ -307,21 +309,21 @@ async def test_a_pinned_row_is_never_superseded(memory: Memory) -> None:
 # Within one call ----------------------------------------------------------------------------------------------------
 
 
-async def two_facts(memory: Memory, session: str) -> dict[str, Any]:
+async def two_facts(memory: ScriptedServer, session: str) -> dict[str, Any]:
     """Observe a decision and the one that supersedes it in one call, the later one first."""
     seqs = [await memory.told(session, REDIS), await memory.told(session, f"Actually: {POSTGRES}")]
     old, new = {"text": REDIS, "sources": seqs[:1]}, {"text": POSTGRES, "sources": seqs[1:], "replaces": REDIS}
     return await memory.observes(session, new, old)
 
 
-async def test_of_two_facts_in_one_call_the_later_supersedes_the_earlier(memory: Memory) -> None:
+async def test_of_two_facts_in_one_call_the_later_supersedes_the_earlier(memory: ScriptedServer) -> None:
     report = await two_facts(memory, await opened(memory.client))
     assert (report["memories"], report["replaced"]) == (2, 1)
     assert await memory.live() == [POSTGRES]
     assert set(contents(await recalled(memory.client, "sessions", include_superseded=True))) == {REDIS, POSTGRES}
 
 
-async def test_the_later_fact_also_supersedes_an_earlier_one_that_was_a_row_already(memory: Memory) -> None:
+async def test_the_later_fact_also_supersedes_an_earlier_one_that_was_a_row_already(memory: ScriptedServer) -> None:
     first = await opened(memory.client, project="shop")
     [old] = (await memory.hears(first, REDIS))["memory_ids"]
     report = await two_facts(memory, await opened(memory.client, "s2", project="shop"))
@@ -332,7 +334,7 @@ async def test_the_later_fact_also_supersedes_an_earlier_one_that_was_a_row_alre
 
 
 @pytest.mark.parametrize("known", [True, False])
-async def test_a_fact_retracted_and_stated_again_in_one_call_is_live(memory: Memory, known: bool) -> None:
+async def test_a_fact_retracted_and_stated_again_in_one_call_is_live(memory: ScriptedServer, known: bool) -> None:
     session = await opened(memory.client)
     if known:
         await memory.hears(session, REDIS)
@@ -349,7 +351,7 @@ async def test_a_fact_retracted_and_stated_again_in_one_call_is_live(memory: Mem
 # Used ---------------------------------------------------------------------------------------------------------------
 
 
-async def test_only_shown_rows_count_as_used_and_of_identical_ones_the_best(memory: Memory) -> None:
+async def test_only_shown_rows_count_as_used_and_of_identical_ones_the_best(memory: ScriptedServer) -> None:
     elsewhere = await opened(memory.client, "s0", project="blog")
     [hidden] = (await memory.hears(elsewhere, "User decided to write the blog in Hugo."))["memory_ids"]
     session = await opened(memory.client, project="shop")
@@ -368,14 +370,14 @@ async def test_only_shown_rows_count_as_used_and_of_identical_ones_the_best(memo
     assert {memory_id for memory_id in ids if before[memory_id] != after[memory_id]} == {best, vault}
 
 
-async def noted(memory: Memory, text: str, project: str, **more: str) -> str:
+async def noted(memory: ScriptedServer, text: str, project: str, **more: str) -> str:
     """Write a note at noon and return its id."""
     body = {"content": text, "project": project, "said_at": NOON.isoformat(), **more}
     return (await memory.client.post("/v1/memories", json=body)).json()["id"]
 
 
 async def test_a_row_of_another_pool_is_never_touched(
-    memory: Memory, parts: Parts, who: object, owner_url: str
+    memory: ScriptedServer, parts: Parts, who: object, owner_url: str
 ) -> None:
     await create_pool(parts, "other")
     keys = [await create_key(parts, name=pool, pool=pool, scopes=["read", "write"]) for pool in ("other", "default")]
@@ -396,7 +398,7 @@ async def test_a_row_of_another_pool_is_never_touched(
 # Forgotten ----------------------------------------------------------------------------------------------------------
 
 
-async def test_forgetting_a_row_forgets_all_its_sources(memory: Memory, owner_url: str) -> None:
+async def test_forgetting_a_row_forgets_all_its_sources(memory: ScriptedServer, owner_url: str) -> None:
     fact = "User decided to call the vault Xanadu."
     fuller = "User decided to call the green vault Xanadu."
     for number, text in enumerate((fact, fact, fuller)):
@@ -412,13 +414,13 @@ async def test_forgetting_a_row_forgets_all_its_sources(memory: Memory, owner_ur
 
 
 async def test_forgetting_a_row_while_facts_are_compared_causes_no_error(
-    memory: Memory, owner_url: str, monkeypatch: pytest.MonkeyPatch
+    memory: ScriptedServer, owner_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     session = await opened(memory.client)
     [row_id] = (await memory.hears(session, REDIS))["memory_ids"]
     read = memories.get
 
-    async def read_too_late(connection: Connection, ids: Collection[str]) -> dict[str, MemoryRow]:
+    async def read_too_late(connection: Connection, ids: Collection[str]) -> dict[str, Memory]:
         if row_id in ids:
             with psycopg.connect(owner_url, autocommit=True) as other:
                 other.execute("DELETE FROM memories WHERE id = %s", (row_id,))
@@ -470,7 +472,7 @@ async def test_without_a_model_a_repeated_rule_is_one_row(client: httpx2.AsyncCl
     assert len(hit["sources"]) == 3
 
 
-async def test_an_id_in_a_web_page_does_not_count_as_shown(memory: Memory) -> None:
+async def test_an_id_in_a_web_page_does_not_count_as_shown(memory: ScriptedServer) -> None:
     elsewhere = await opened(memory.client, "s0", project="blog")
     [hidden] = (await memory.hears(elsewhere, REDIS))["memory_ids"]
     session = await opened(memory.client, project="shop")
@@ -481,7 +483,7 @@ async def test_an_id_in_a_web_page_does_not_count_as_shown(memory: Memory) -> No
     assert (await memory.row(hidden))["superseded_by"] is None
 
 
-async def test_a_row_of_another_project_is_never_superseded(memory: Memory) -> None:
+async def test_a_row_of_another_project_is_never_superseded(memory: ScriptedServer) -> None:
     elsewhere = await opened(memory.client, "s0", project="blog")
     [shown] = (await memory.hears(elsewhere, REDIS))["memory_ids"]
     session = await opened(memory.client, project="shop")
@@ -491,7 +493,7 @@ async def test_a_row_of_another_project_is_never_superseded(memory: Memory) -> N
 
 
 @pytest.mark.parametrize("replaces", ["nothing in particular", ""])
-async def test_a_superseding_fact_must_be_grounded_as_well(memory: Memory, replaces: str) -> None:
+async def test_a_superseding_fact_must_be_grounded_as_well(memory: ScriptedServer, replaces: str) -> None:
     session = await opened(memory.client)
     await memory.hears(session, "The safe code is 9931 in Oslo.")
     seq = await memory.told(session, "Please make the page blue.")

@@ -260,14 +260,20 @@ async def test_progress_resets_the_count_of_failures(parts: Parts, who: Principa
     assert (found.session.observed_seq, found.jobs) == (6, [])
 
 
+class UnreachableObserver(ExtractiveObserver):
+    """Counts the calls that its provider never answers."""
+
+    calls = 0
+
+    async def observe(self, shown: TranscriptSlice, meter: Meter) -> Observed:
+        self.calls += 1
+        raise ModelDown("down")
+
+
 async def test_an_unreachable_provider_never_makes_a_job_dead(parts: Parts, who: Principal, clock: FakeClock) -> None:
-    class Down(ExtractiveObserver):
-        """Cannot be reached."""
-
-        async def observe(self, shown: TranscriptSlice, meter: Meter) -> Observed:
-            raise ModelDown("down")
-
-    down = replace(parts, observer=Down(), settings=parts.settings.model_copy(update={"observe_tokens": 1}))
+    down = replace(
+        parts, observer=UnreachableObserver(), settings=parts.settings.model_copy(update={"observe_tokens": 1})
+    )
     session_id = await session_with_a_message(down, who)
     for _ in range(20):
         lease = await claim_job(down, who.pool_id, ["observe"])
@@ -286,16 +292,7 @@ async def test_an_unreachable_provider_never_makes_a_job_dead(parts: Parts, who:
 async def test_new_messages_do_not_shorten_the_backoff_of_a_job_with_an_unreachable_provider(
     parts: Parts, who: Principal, clock: FakeClock
 ) -> None:
-    class Down(ExtractiveObserver):
-        """Cannot be reached."""
-
-        calls = 0
-
-        async def observe(self, shown: TranscriptSlice, meter: Meter) -> Observed:
-            self.calls += 1
-            raise ModelDown("down")
-
-    observer = Down()
+    observer = UnreachableObserver()
     down = replace(parts, observer=observer, settings=parts.settings.model_copy(update={"observe_tokens": 1}))
     session_id = await session_with_a_message(down, who)
     for number in range(60):

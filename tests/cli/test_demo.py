@@ -60,7 +60,7 @@ def test_the_demo_uses_its_own_data_directory_and_a_second_run_changes_nothing(
 
 
 @dataclass
-class Scripted:
+class ServerStates:
     """A server with a worker in this state, and what it still has to embed at each look."""
 
     worker: str
@@ -87,21 +87,21 @@ def hours(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(demo.time, "sleep", lambda _: passed.append(passed.pop() + 3600))
 
 
-def waited_for(server: Scripted) -> None:
+def waited_for(server: ServerStates) -> None:
     """Wait for the vectors of a server, as the demo does."""
     _wait_for_vectors(server, Progress(disable=True), "Embedding")  # type: ignore[arg-type]
 
 
 @pytest.mark.usefixtures("hours")
 def test_the_demo_waits_as_long_as_the_worker_makes_progress() -> None:
-    server = Scripted("running", [3, 2, 1, 0], degraded=[False])
+    server = ServerStates("running", [3, 2, 1, 0], degraded=[False])
     waited_for(server)
     assert server.pending == []
 
 
 @pytest.mark.usefixtures("hours")
 def test_the_demo_waits_until_the_server_has_loaded_the_model_too() -> None:
-    server = Scripted("running", [1, 0, 0], degraded=[True, False])
+    server = ServerStates("running", [1, 0, 0], degraded=[True, False])
     waited_for(server)
     assert server.degraded == []
 
@@ -109,17 +109,17 @@ def test_the_demo_waits_until_the_server_has_loaded_the_model_too() -> None:
 @pytest.mark.usefixtures("hours")
 def test_the_demo_gives_up_when_the_worker_makes_no_progress() -> None:
     with pytest.raises(Unavailable, match="not embedded in time"):
-        waited_for(Scripted("running", [2, 2, 2]))
+        waited_for(ServerStates("running", [2, 2, 2]))
 
 
 @pytest.mark.parametrize("worker", ["none", "died once: no such model"])
 def test_the_demo_gives_up_at_once_when_the_worker_does_not_run(worker: str) -> None:
     with pytest.raises(Unavailable, match=f"does not run \\({worker}\\)"):
-        waited_for(Scripted(worker, [2]))
+        waited_for(ServerStates(worker, [2]))
 
 
 def test_the_demo_waits_for_nothing_without_an_embedder() -> None:
-    waited_for(Scripted("none", [2], embedder="none"))
+    waited_for(ServerStates("none", [2], embedder="none"))
 
 
 def one_line(text: str) -> str:

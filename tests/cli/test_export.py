@@ -162,7 +162,7 @@ def notes_file(count: int) -> list[bytes]:
 def answering(body: bytes, length: int | None) -> Generator[str]:
     """Answer every GET with a body and then hang up, even if `length` announced more."""
 
-    class Handler(BaseHTTPRequestHandler):
+    class PoolHandler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
         sent: ClassVar[bytes] = body
 
@@ -179,7 +179,7 @@ def answering(body: bytes, length: int | None) -> Generator[str]:
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - its name in the base class
             pass
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+    with ThreadingHTTPServer(("127.0.0.1", 0), PoolHandler) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
         yield f"http://127.0.0.1:{server.server_port}"

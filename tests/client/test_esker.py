@@ -21,7 +21,7 @@ from starlette.responses import JSONResponse
 from starlette.types import Receive, Scope, Send
 
 from esker import Esker, EskerMemoryTool, Message
-from esker.server.client.session_report import SessionMemory
+from esker.server.client.session_report import SessionMemoryReport
 from esker.server.core.errors import Conflict, EskerError, Forbidden, InvalidInput, NotFound, Unauthorized, Unavailable
 from esker.server.core.http_answers import pause
 from esker.server.usecases.authenticate import create_key
@@ -142,7 +142,7 @@ async def test_the_client_returns_every_field_of_a_session(client: httpx2.AsyncC
     assert answer["groups"]
     assert answer["jobs"]
     assert answer["pack_versions"]
-    typed = TypeAdapter(SessionMemory).dump_python(await session.memory(), mode="json")
+    typed = TypeAdapter(SessionMemoryReport).dump_python(await session.memory(), mode="json")
     assert typed == answer
 
 

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 import psycopg
 import pytest
 
-from esker.server.core.conversation.records import Session
+from esker.server.core.conversation.records import StoredSession
 from esker.server.core.pack.walks import best, next_pages, walks_for
 from esker.server.core.ranking import pack_score
 from esker.server.core.records import Principal
@@ -24,7 +24,7 @@ from tests.support.databases import WAITING
 from tests.support.filling import fill_pool
 
 
-async def walked(connection: Connection, session: Session, tokens: int) -> list[str]:
+async def walked(connection: Connection, session: StoredSession, tokens: int) -> list[str]:
     """Return the ids of the best rows, by the walks."""
     walks = walks_for(session.project)
     while pages := next_pages(walks, tokens):
@@ -34,7 +34,7 @@ async def walked(connection: Connection, session: Session, tokens: int) -> list[
     return [row.id for row in best(walks, tokens)]
 
 
-def sorted_ids(owner_url: str, pool_id: str, session: Session) -> list[str]:
+def sorted_ids(owner_url: str, pool_id: str, session: StoredSession) -> list[str]:
     """Return the ids of all rows that a pack may show, in the order of their scores."""
     statement = """
         SELECT id, kind, priority, last_used_at FROM memories

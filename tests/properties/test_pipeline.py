@@ -130,7 +130,7 @@ class RandomReflector:
 
 
 @dataclass
-class Conversation:
+class CheckedSession:
     """One session under fire: what its client knows to be acknowledged, and the packs that it was given."""
 
     id: str
@@ -148,7 +148,7 @@ class World:
     clock: FakeClock
     dice: random.Random
     observer: WatchedObserver
-    conversations: list[Conversation] = field(default_factory=list[Conversation])
+    conversations: list[CheckedSession] = field(default_factory=list[CheckedSession])
 
     async def step(self) -> None:
         """Do one thing, or several at once."""
@@ -177,7 +177,7 @@ class World:
             if isinstance(result, BaseException) and not _may_happen(result):
                 raise result
 
-    def _any(self) -> Conversation:
+    def _any(self) -> CheckedSession:
         return self.dice.choice(self.conversations)
 
     async def send(self) -> None:
@@ -194,13 +194,13 @@ class World:
         self.dice.shuffle(names)
         await self._post(one, names[: self.dice.randint(0, len(names))])
 
-    async def _post(self, one: Conversation, names: list[str]) -> None:
+    async def _post(self, one: CheckedSession, names: list[str]) -> None:
         role = "user"
         batch = [IncomingMessage(name, role, WORDS[int(name[1:]) % len(WORDS)].format(name)) for name in names]
         await ingest(self.parts, self.who.pool_id, one.id, batch)
         one.acknowledged += [name for name in names if name not in one.acknowledged]
 
-    async def observe(self, one: Conversation | None = None) -> None:
+    async def observe(self, one: CheckedSession | None = None) -> None:
         """Observe and wait."""
         await self._waiting(observe(self.parts, self.who.pool_id, (one or self._any()).id, wait=True))
 
@@ -233,7 +233,7 @@ class World:
         """Reflect every session at once, and wait."""
         await self._at_once(*(self._reflect(one) for one in self.conversations))
 
-    async def _reflect(self, one: Conversation) -> None:
+    async def _reflect(self, one: CheckedSession) -> None:
         await self._waiting(reflect(self.parts, self.who.pool_id, one.id, wait=True))
 
     async def reflect_pool(self) -> None:
@@ -313,7 +313,7 @@ def check_reflections(connection: psycopg.Connection) -> None:
     assert hidden == [], "still replaced by an undone reflection"
 
 
-def check_session(connection: psycopg.Connection, world: World, one: Conversation, *, drained: bool) -> None:
+def check_session(connection: psycopg.Connection, world: World, one: CheckedSession, *, drained: bool) -> None:
     """Compare one session with what its client knows."""
     about = (one.id,)
     messages = connection.execute(
@@ -369,7 +369,7 @@ async def test_nothing_is_lost_or_covered_twice(
             # Two of them share a project, so that what they hear becomes one row.
             asked = SessionRequest("api", f"s{number}", project="shop" if number else None)
             session = await open_session(parts, who.pool_id, asked)
-            world.conversations.append(Conversation(session.id))
+            world.conversations.append(CheckedSession(session.id))
         database.chance = 0.2
         for _ in range(STEPS):
             await world.step()
@@ -381,7 +381,7 @@ async def test_nothing_is_lost_or_covered_twice(
         check(owner_url, world, drained=True)
 
 
-async def _drained(world: World, one: Conversation) -> bool:
+async def _drained(world: World, one: CheckedSession) -> bool:
     try:
         await world.observe(one)
     except ModelFailed:

@@ -22,7 +22,7 @@ THEN = 1_772_442_000_000
 """When everything was written: 2026-03-02 09:00 in UTC, in milliseconds."""
 
 
-class Store:
+class OpenCodeStore:
     """A database of OpenCode, and what it writes into it."""
 
     def __init__(self, path: Path) -> None:

@@ -43,7 +43,7 @@ def recording(url: str) -> Generator[Recorder]:
     """Proxy the server at `url` while the block runs; clients use the `url` of the recorder."""
     recorder = Recorder(url)
 
-    class Handler(BaseHTTPRequestHandler):
+    class PassingHandler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
         def _pass_on(self) -> None:
@@ -62,7 +62,7 @@ def recording(url: str) -> Generator[Recorder]:
         def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
             """Say nothing."""
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+    with ThreadingHTTPServer(("127.0.0.1", 0), PassingHandler) as server:
         server.daemon_threads = True
         recorder.url = f"http://127.0.0.1:{server.server_address[1]}"
         thread = threading.Thread(target=server.serve_forever)

@@ -6,7 +6,7 @@ from typing import Any
 
 from esker.server.core.conversation.blocks import content_tokens, tool_names
 from esker.server.core.conversation.observer_text import observer_text, shown_tokens
-from esker.server.core.conversation.records import Group, Message, Role, Session
+from esker.server.core.conversation.records import Group, Role, StoredMessage, StoredSession
 from esker.server.core.conversation.trust import message_trust
 from esker.server.core.conversation.valid_blocks import as_blocks
 from esker.server.core.facts.records import TranscriptSlice
@@ -82,7 +82,7 @@ def observation(content: str, seq: int = 1, **changes: Any) -> Memory:
     return memory(content, **(values | {"said_at": NOON + timedelta(minutes=seq)} | changes))
 
 
-def session(**changes: Any) -> Session:
+def session(**changes: Any) -> StoredSession:
     """Return a session, changed as told."""
     values: dict[str, Any] = {
         "id": "ses_1",
@@ -106,7 +106,7 @@ def session(**changes: Any) -> Session:
         "begun_at": NOON,
         "last_sent_at": None,
     }
-    return Session(**(values | changes))
+    return StoredSession(**(values | changes))
 
 
 def group(group_id: str = "grp_1", **changes: Any) -> Group:
@@ -125,12 +125,12 @@ def group(group_id: str = "grp_1", **changes: Any) -> Group:
     return Group(**(values | changes))
 
 
-def message(seq: int, role: Role, content: Json, names: dict[str, str] | None = None) -> Message:
+def message(seq: int, role: Role, content: Json, names: dict[str, str] | None = None) -> StoredMessage:
     """Return a message as it is stored, sent `seq` minutes after noon."""
     blocks = as_blocks(content)
     known = {**(names or {}), **tool_names(blocks)}
     text = observer_text(role, blocks, known)
-    return Message(
+    return StoredMessage(
         seq=seq,
         external_id=f"m{seq}",
         role=role,
@@ -146,7 +146,7 @@ def message(seq: int, role: Role, content: Json, names: dict[str, str] | None = 
 def conversation(*turns: tuple[Role, Any], previous: tuple[str, ...] = ()) -> TranscriptSlice:
     """Return a slice of messages in this order."""
     names: dict[str, str] = {}
-    messages: list[Message] = []
+    messages: list[StoredMessage] = []
     for seq, (role, content) in enumerate(turns, start=1):
         names |= tool_names(as_blocks(content))
         messages.append(message(seq, role, content, names))

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from esker.server.core.conversation.records import Message
+from esker.server.core.conversation.records import StoredMessage
 from esker.server.core.errors import UnusableAnswer
 from esker.server.core.facts.records import Observed, TranscriptSlice
 from esker.server.providers.echoes import Echoes
@@ -86,9 +86,9 @@ async def observing(model: ModelServer) -> AsyncGenerator[ModelObserver]:
         await observer.close()
 
 
-async def drained(observer: ModelObserver, shown: TranscriptSlice) -> list[tuple[list[Message], Observed]]:
+async def drained(observer: ModelObserver, shown: TranscriptSlice) -> list[tuple[list[StoredMessage], Observed]]:
     """Observe a slice and then its rest, until none is left; return the messages that each call covered."""
-    covered: list[tuple[list[Message], Observed]] = []
+    covered: list[tuple[list[StoredMessage], Observed]] = []
     while shown.messages:
         result = await observer.observe(shown, Unmetered())
         taken = shown.up_to(result.last_seq).messages

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from esker.server.core.budgets import budgets, reflect_trigger
-from esker.server.core.conversation.records import Group, Session
+from esker.server.core.conversation.records import Group, StoredSession
 from esker.server.core.pack.records import PackRow
 from esker.server.core.pack.rendering import PackLines, fenced, open_group, own_line, pool_line, render_own, render_pack
 from esker.server.core.pack.selection import choose
@@ -49,7 +49,7 @@ def by_rank(pool: list[PackRow]) -> list[PackRow]:
 
 def shown(
     pool: list[PackRow],
-    where: Session | None = None,
+    where: StoredSession | None = None,
     *,
     pinned: list[PackRow] | None = None,
     own: list[PackRow] | None = None,

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from esker.server.core.conversation.passages import MOST_MESSAGES, WINDOW_TOKENS, NewPassage, passage_over, passages_of
-from esker.server.core.conversation.records import Message
+from esker.server.core.conversation.records import StoredMessage
 from esker.server.core.text.terms import says_something
 from esker.server.core.text.tokens import estimate_tokens
 from tests.support.records import NOON, message
@@ -21,17 +21,17 @@ GAPS = st.sampled_from([0, 1, 30, 3 * 60, 5 * 60])
 
 
 @st.composite
-def sessions(draw: st.DrawFn) -> list[Message]:
+def sessions(draw: st.DrawFn) -> list[StoredMessage]:
     """Draw the messages of a session: texts of all sizes, with pauses between some."""
     said = draw(st.lists(st.tuples(TEXTS, GAPS, st.sampled_from(["user", "assistant"])), max_size=30))
-    sent, messages = NOON, list[Message]()
+    sent, messages = NOON, list[StoredMessage]()
     for seq, (text, minutes, role) in enumerate(said, start=1):
         sent += timedelta(minutes=minutes)
         messages.append(replace(message(seq, "user", "x"), text=text, sent_at=sent, role=role))
     return messages
 
 
-def plain(seq: int, text: str, minutes: float | None = None) -> Message:
+def plain(seq: int, text: str, minutes: float | None = None) -> StoredMessage:
     """Return a message that was sent `minutes` after noon."""
     made = replace(message(seq, "user", "x"), text=text)
     return made if minutes is None else replace(made, sent_at=NOON + timedelta(minutes=minutes))
@@ -43,7 +43,7 @@ def spans(passages: Sequence[NewPassage]) -> list[tuple[int, int]]:
 
 
 @given(sessions())
-def test_windows_contain_every_message_with_text_in_order(messages: list[Message]) -> None:
+def test_windows_contain_every_message_with_text_in_order(messages: list[StoredMessage]) -> None:
     passages = passages_of(messages)
     starts = [passage.first_seq for passage in passages]
     assert starts == sorted(set(starts))
@@ -58,7 +58,7 @@ def test_windows_contain_every_message_with_text_in_order(messages: list[Message
 
 
 @given(sessions())
-def test_windows_keep_their_limits_and_end_at_a_pause(messages: list[Message]) -> None:
+def test_windows_keep_their_limits_and_end_at_a_pause(messages: list[StoredMessage]) -> None:
     by_seq = {m.seq: m for m in messages if says_something(m.text)}
     for passage in passages_of(messages):
         held = [m for seq, m in by_seq.items() if passage.first_seq <= seq <= passage.last_seq]
@@ -72,7 +72,7 @@ def test_windows_keep_their_limits_and_end_at_a_pause(messages: list[Message]) -
 
 @given(sessions(), st.data())
 def test_cutting_again_from_the_last_window_gives_the_same_as_cutting_once(
-    messages: list[Message], data: st.DataObject
+    messages: list[StoredMessage], data: st.DataObject
 ) -> None:
     passages: list[NewPassage] = []
     seen = 0

@@ -21,7 +21,7 @@ from esker.server.core.pool.evaluation import (
     PoolRowCounts,
     QuestionOutcome,
     Repeated,
-    Store,
+    StoreCounts,
     VectorTable,
 )
 from esker.server.core.pool.known_answers import KnownAnswer
@@ -47,7 +47,7 @@ def found(text: str = "trout salmon", ranks: tuple[int | None, ...] = (1, 3, Non
         )
         for n, rank in enumerate(ranks)
     ]
-    store = Store(
+    store = StoreCounts(
         MessageCounts(10, 8, 1, 1),
         PoolRowCounts(12, 9, 3, 1, 1, 4),
         {"note": {0: 5, 4: 4}, "observation": {2: 1}},
@@ -191,7 +191,9 @@ def test_many_missing_vectors_are_the_first_advice_on_poor_answers() -> None:
 
 def test_an_empty_pool_gets_one_verdict_and_no_sections() -> None:
     nothing = found(ranks=())
-    bare = Store(MessageCounts(0, 0, 0, 0), PoolRowCounts(0, 0, 0, 0, 0, 0), {}, [], [], None, [], Repeated(0, [], 0))
+    bare = StoreCounts(
+        MessageCounts(0, 0, 0, 0), PoolRowCounts(0, 0, 0, 0, 0, 0), {}, [], [], None, [], Repeated(0, [], 0)
+    )
     empty = replace(nothing, made_up=[], packs=[], store=bare)
     said = verdicts(empty)
     assert headline(said) == "1 figure not measured."

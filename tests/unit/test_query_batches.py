@@ -12,7 +12,7 @@ from esker.server.providers.query_batches import QueryBatches
 
 
 @dataclass
-class Scripted:
+class HeldEmbedder:
     """An embedder that answers when it is released; a vector contains the length of its text."""
 
     lanes: int = 1
@@ -54,9 +54,9 @@ class Scripted:
 
 
 @pytest.fixture
-def embedder() -> Scripted:
+def embedder() -> HeldEmbedder:
     """A scripted embedder that waits until it is released."""
-    return Scripted()
+    return HeldEmbedder()
 
 
 async def settled() -> None:
@@ -73,7 +73,7 @@ async def asking(batches: QueryBatches, *texts: str) -> list[asyncio.Task[Sequen
 
 
 async def test_questions_are_batched_while_the_model_is_busy_but_the_first_is_not_delayed(
-    embedder: Scripted,
+    embedder: HeldEmbedder,
 ) -> None:
     batches = QueryBatches(embedder, 10)
     tasks = await asking(batches, "a")
@@ -85,7 +85,7 @@ async def test_questions_are_batched_while_the_model_is_busy_but_the_first_is_no
     assert embedder.asked == [["a"], ["bb", "ccc", "dddd"]]
 
 
-async def test_many_questions_are_sent_in_calls_of_a_bounded_size(embedder: Scripted) -> None:
+async def test_many_questions_are_sent_in_calls_of_a_bounded_size(embedder: HeldEmbedder) -> None:
     batches = QueryBatches(embedder, 10)
     tasks = await asking(batches, *(f"question {n}" for n in range(50)))
     embedder.go.set()
@@ -94,7 +94,7 @@ async def test_many_questions_are_sent_in_calls_of_a_bounded_size(embedder: Scri
     assert sorted(text for call in embedder.asked for text in call) == sorted(f"question {n}" for n in range(50))
 
 
-async def test_a_question_in_flight_is_not_sent_again(embedder: Scripted) -> None:
+async def test_a_question_in_flight_is_not_sent_again(embedder: HeldEmbedder) -> None:
     batches = QueryBatches(embedder, 0)
     tasks = await asking(batches, "a", "a", "a")
     embedder.go.set()
@@ -102,7 +102,7 @@ async def test_a_question_in_flight_is_not_sent_again(embedder: Scripted) -> Non
     assert embedder.asked == [["a"]]
 
 
-async def test_a_cached_question_is_not_sent_again_and_the_oldest_is_evicted(embedder: Scripted) -> None:
+async def test_a_cached_question_is_not_sent_again_and_the_oldest_is_evicted(embedder: HeldEmbedder) -> None:
     embedder.go.set()
     batches = QueryBatches(embedder, 2)
     for text in ("a", "b", "a", "c", "a", "b"):
@@ -110,7 +110,7 @@ async def test_a_cached_question_is_not_sent_again_and_the_oldest_is_evicted(emb
     assert embedder.asked == [["a"], ["b"], ["c"], ["b"]]
 
 
-async def test_a_cache_of_size_0_keeps_nothing(embedder: Scripted) -> None:
+async def test_a_cache_of_size_0_keeps_nothing(embedder: HeldEmbedder) -> None:
     embedder.go.set()
     batches = QueryBatches(embedder, 0)
     await batches.embed("a")
@@ -118,7 +118,7 @@ async def test_a_cache_of_size_0_keeps_nothing(embedder: Scripted) -> None:
     assert embedder.asked == [["a"], ["a"]]
 
 
-async def test_a_cancelled_caller_does_not_affect_the_others(embedder: Scripted) -> None:
+async def test_a_cancelled_caller_does_not_affect_the_others(embedder: HeldEmbedder) -> None:
     batches = QueryBatches(embedder, 10)
     first, leaving, other = await asking(batches, "a", "b", "b")
     [third] = await asking(batches, "c")
@@ -129,7 +129,7 @@ async def test_a_cancelled_caller_does_not_affect_the_others(embedder: Scripted)
     assert embedder.asked == [["a"], ["b", "c"]]
 
 
-async def test_a_question_without_callers_is_not_embedded(embedder: Scripted) -> None:
+async def test_a_question_without_callers_is_not_embedded(embedder: HeldEmbedder) -> None:
     batches = QueryBatches(embedder, 10)
     first, leaving, third = await asking(batches, "a", "b", "c")
     leaving.cancel()
@@ -139,7 +139,7 @@ async def test_a_question_without_callers_is_not_embedded(embedder: Scripted) ->
     assert embedder.asked == [["a"], ["c"]]
 
 
-async def test_a_call_without_callers_is_cancelled_and_the_next_one_runs(embedder: Scripted) -> None:
+async def test_a_call_without_callers_is_cancelled_and_the_next_one_runs(embedder: HeldEmbedder) -> None:
     batches = QueryBatches(embedder, 10)
     [hanging] = await asking(batches, "hangs")
     [behind] = await asking(batches, "next")
@@ -151,7 +151,7 @@ async def test_a_call_without_callers_is_cancelled_and_the_next_one_runs(embedde
     assert list(await behind) == [4.0]
 
 
-async def test_a_question_asked_again_after_all_callers_left_is_answered(embedder: Scripted) -> None:
+async def test_a_question_asked_again_after_all_callers_left_is_answered(embedder: HeldEmbedder) -> None:
     batches = QueryBatches(embedder, 10)
     [leaving] = await asking(batches, "a")
     leaving.cancel()
@@ -160,7 +160,7 @@ async def test_a_question_asked_again_after_all_callers_left_is_answered(embedde
     assert list(await again) == [1.0]
 
 
-async def test_a_refused_question_does_not_affect_the_others(embedder: Scripted) -> None:
+async def test_a_refused_question_does_not_affect_the_others(embedder: HeldEmbedder) -> None:
     batches = QueryBatches(embedder, 10)
     tasks = await asking(batches, "a", "b", "BAD", "d")
     embedder.go.set()
@@ -173,7 +173,7 @@ async def test_a_refused_question_does_not_affect_the_others(embedder: Scripted)
 
 @pytest.mark.parametrize("error", [EmbedderDown("down"), RuntimeError("a bug")])
 async def test_all_callers_get_the_error_of_an_embedder_that_is_down_and_the_next_is_answered(
-    embedder: Scripted, error: Exception
+    embedder: HeldEmbedder, error: Exception
 ) -> None:
     embedder.error = error
     batches = QueryBatches(embedder, 10)
@@ -184,7 +184,7 @@ async def test_all_callers_get_the_error_of_an_embedder_that_is_down_and_the_nex
     assert list(await batches.embed("a")) == [1.0]
 
 
-async def test_an_embedder_with_lanes_gets_concurrent_calls(embedder: Scripted) -> None:
+async def test_an_embedder_with_lanes_gets_concurrent_calls(embedder: HeldEmbedder) -> None:
     embedder.lanes = 2
     batches = QueryBatches(embedder, 10)
     tasks = await asking(batches, "a")
@@ -196,7 +196,7 @@ async def test_an_embedder_with_lanes_gets_concurrent_calls(embedder: Scripted) 
     assert embedder.asked[2:] == [["c", "d"]]
 
 
-async def test_waiting_callers_get_an_error_when_the_server_stops(embedder: Scripted) -> None:
+async def test_waiting_callers_get_an_error_when_the_server_stops(embedder: HeldEmbedder) -> None:
     batches = QueryBatches(embedder, 10)
     tasks = await asking(batches, "a", "b")
     await batches.close()

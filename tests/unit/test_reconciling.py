@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from esker.server.core.conversation.records import Message, Role
+from esker.server.core.conversation.records import Role, StoredMessage
 from esker.server.core.facts.reconciling import (
     NewFact,
     ReconciliationPlan,
@@ -47,13 +47,13 @@ def stated(text: str, minute: int = LATER, **changes: object) -> Fact:
     return Fact(text, **{**values, **changes})  # type: ignore[arg-type]
 
 
-def heard(fact: Fact, *others: Message, role: Role = "user", words: str | None = None) -> NewFact:
+def heard(fact: Fact, *others: StoredMessage, role: Role = "user", words: str | None = None) -> NewFact:
     """Return a fact with its row, from one message of `role` that says these `words`, or just the fact."""
     own = message(fact.source_seqs[-1], role, words or fact.content)
     return prepared([fact], [*others, own])[0]
 
 
-def prepared(facts: Sequence[Fact], messages: Sequence[Message]) -> list[NewFact]:
+def prepared(facts: Sequence[Fact], messages: Sequence[StoredMessage]) -> list[NewFact]:
     """Return facts with their rows."""
     shown = TranscriptSlice(session(), tuple(messages), ())
     return new_facts(shown, "grp_2", "observer", facts, at(LATER))

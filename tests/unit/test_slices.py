@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from esker.server.core.conversation.blocks import is_spoken
-from esker.server.core.conversation.records import Message
+from esker.server.core.conversation.records import StoredMessage
 from esker.server.core.conversation.slices import first_slice, starts_turn
 from esker.server.core.json_input import Json
 from esker.server.core.text.tokens import IMAGE_TOKENS, estimate_tokens
@@ -13,7 +13,7 @@ from tests.support.records import call, message, result
 LIMIT = 60
 
 
-def _message(seq: int, kind: str, words: int) -> Message:
+def _message(seq: int, kind: str, words: int) -> StoredMessage:
     text = "word " * words
     match kind:
         case "user":
@@ -33,7 +33,7 @@ backlogs = st.lists(kinds, min_size=1, max_size=25).map(
 
 
 @given(backlogs)
-def test_slices_cover_everything_once_and_in_order(backlog: list[Message]) -> None:
+def test_slices_cover_everything_once_and_in_order(backlog: list[StoredMessage]) -> None:
     rest, covered = backlog, list[int]()
     while rest:
         taken = first_slice(rest, LIMIT)
@@ -44,13 +44,13 @@ def test_slices_cover_everything_once_and_in_order(backlog: list[Message]) -> No
 
 
 @given(backlogs)
-def test_a_slice_is_within_its_limit(backlog: list[Message]) -> None:
+def test_a_slice_is_within_its_limit(backlog: list[StoredMessage]) -> None:
     taken = first_slice(backlog, LIMIT)
     assert sum(estimate_tokens(shown.text) for shown in taken) <= LIMIT
 
 
 @given(backlogs)
-def test_a_slice_ends_at_the_end_of_a_turn_if_it_contains_one(backlog: list[Message]) -> None:
+def test_a_slice_ends_at_the_end_of_a_turn_if_it_contains_one(backlog: list[StoredMessage]) -> None:
     taken = len(first_slice(backlog, LIMIT))
     if taken == len(backlog):
         return

@@ -12,7 +12,7 @@ from esker.server.core.context.assembly import cut_tail
 from esker.server.core.context.tail import first_needed, is_enough
 from esker.server.core.context.turns import OPENING
 from esker.server.core.conversation.blocks import content_tokens
-from esker.server.core.conversation.records import Message, Role
+from esker.server.core.conversation.records import Role, StoredMessage
 from esker.server.core.json_input import Json
 from esker.server.core.text.tokens import estimate_tokens
 from tests.support.messages_api import faults
@@ -61,7 +61,7 @@ _MESSAGE = st.tuples(
 )
 
 
-def _stored(drawn: list[tuple[Role, list[tuple[str, str]]]]) -> list[Message]:
+def _stored(drawn: list[tuple[Role, list[tuple[str, str]]]]) -> list[StoredMessage]:
     """Return messages each of whose blocks says a word of its own."""
     numbers = count(1)
     return [
@@ -70,7 +70,7 @@ def _stored(drawn: list[tuple[Role, list[tuple[str, str]]]]) -> list[Message]:
     ]
 
 
-def _words_of(stored: Message) -> set[str]:
+def _words_of(stored: StoredMessage) -> set[str]:
     """Return the words that a stored message says."""
     found = json.dumps(stored.content)
     return {word for word in found.replace('"', " ").replace("\\n", " ").split() if word[0] + word[-1] == "ww"}
@@ -100,7 +100,7 @@ def test_any_tail_is_valid_for_the_api_and_contains_all_unobserved_messages(
     assert tail.tokens <= budget or first == needed or _answers_before(stored, first, needed)
 
 
-def _answers_before(stored: list[Message], first: int, needed: int) -> bool:
+def _answers_before(stored: list[StoredMessage], first: int, needed: int) -> bool:
     """Whether a tail may begin before the first needed message: a result there belongs to a call before it."""
     results = {
         str(b.get("tool_use_id")) for one in stored[first - 1 :] for b in one.content if b["type"] == "tool_result"

@@ -20,7 +20,7 @@ MINUTES = st.one_of(st.integers(min_value=0, max_value=20), st.integers(min_valu
 
 
 @dataclass(slots=True)
-class Pool:
+class CountingPool:
     """Rows that can be walked as a database walks them; counts the rows read."""
 
     rows: Sequence[PackRow]
@@ -81,15 +81,18 @@ rows = st.builds(
 def test_the_merge_of_walks_is_the_order_of_the_whole_pool(
     everything: list[PackRow], tokens: int, project: str | None
 ) -> None:
-    found = Pool(everything).walk(tokens, project)
+    found = CountingPool(everything).walk(tokens, project)
     assert found == sorted(everything, key=sort_key)[: len(found)]
     assert len(found) == len(everything) or sum(row.tokens for row in found) + 12 * len(found) >= tokens
 
 
 @given(st.lists(rows, min_size=1, max_size=60), st.integers(min_value=20, max_value=2_000))
 def test_walks_continue_where_they_stopped(everything: list[PackRow], tokens: int) -> None:
-    assert Pool(everything).walk(10**9) == sorted(everything, key=sort_key)
-    assert Pool(everything).walk(tokens) == Pool(everything).walk(10**9)[: len(Pool(everything).walk(tokens))]
+    assert CountingPool(everything).walk(10**9) == sorted(everything, key=sort_key)
+    assert (
+        CountingPool(everything).walk(tokens)
+        == CountingPool(everything).walk(10**9)[: len(CountingPool(everything).walk(tokens))]
+    )
 
 
 def test_few_rows_are_read_and_not_used() -> None:
@@ -103,7 +106,7 @@ def test_few_rows_are_read_and_not_used() -> None:
         "all at one moment": pool_of(("note", "medium", 20_000, timedelta(0))),
     }
     for name, everything in pools.items():
-        pool = Pool(everything)
+        pool = CountingPool(everything)
         found = pool.walk(15_000)
         assert len(found) > 500, name
         assert pool.read < 2 * len(found), name
@@ -112,7 +115,7 @@ def test_few_rows_are_read_and_not_used() -> None:
 
 def test_no_walk_reads_a_row_twice_however_many_were_used_at_the_same_moment() -> None:
     everything = pool_of(("note", "medium", 3_000, timedelta(0)))
-    pool = Pool(everything)
+    pool = CountingPool(everything)
     assert len(pool.walk(10**9)) == pool.read == 3_000
 
 

@@ -9,7 +9,7 @@ from esker.server.core.context.prefix import HINT, for_model, system_blocks, tas
 from esker.server.core.context.tail import tail_start
 from esker.server.core.context.turns import parts_of, turns
 from esker.server.core.conversation.blocks import content_tokens
-from esker.server.core.conversation.records import Block, Group, Message, Session
+from esker.server.core.conversation.records import Block, Group, StoredMessage, StoredSession
 from esker.server.core.pack.records import Pack, PackRow
 from esker.server.core.pack.rendering import render_own
 from esker.server.core.pack.selection import choose
@@ -78,7 +78,7 @@ class Context:
     tokens: ContextTokens
 
 
-def cut_tail(read: Sequence[Message], needed: int, budget: int, told: Collection[str]) -> Tail:
+def cut_tail(read: Sequence[StoredMessage], needed: int, budget: int, told: Collection[str]) -> Tail:
     """Return the tail of a session, from its latest messages in order; it includes all from seq `needed` on.
 
     A system message with a text in `told` is left out, since the request contains that text already.
@@ -101,7 +101,7 @@ def _content(message: Block) -> list[Block]:
 
 
 def behind_pack(
-    pack: Pack, own: Sequence[PackRow], groups: Mapping[str, Group], session: Session, tail: Tail
+    pack: Pack, own: Sequence[PackRow], groups: Mapping[str, Group], session: StoredSession, tail: Tail
 ) -> tuple[str, list[str]]:
     """Return text and ids of the rows observed after a pack was frozen, in messages that are not sent any more.
 
@@ -138,7 +138,7 @@ class Changing:
     recalled: str
 
 
-def changing(session: Session, tail: Tail, observed: str, hits: Sequence[Hit]) -> Changing:
+def changing(session: StoredSession, tail: Tail, observed: str, hits: Sequence[Hit]) -> Changing:
     """Return the texts after the cache breakpoint for a session."""
     return Changing(
         observed=observed,

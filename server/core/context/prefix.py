@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from esker.server.core.conversation.records import Block, Session
+from esker.server.core.conversation.records import Block, StoredSession
 from esker.server.core.errors import InvalidInput
 from esker.server.core.pack.rendering import fenced
 
@@ -25,7 +25,7 @@ def for_model(pack: str) -> str:
     return _MINOR.sub("* ", pack)
 
 
-def task_text(session: Session) -> str:
+def task_text(session: StoredSession) -> str:
     """Return a session's current task and suggested continuation, a line each; empty if neither is known."""
     known = (("Current task", session.current_task), ("Suggested continuation", session.suggested_continuation))
     return "\n".join(f"{label}: {fenced(text)}" for label, text in known if text and text.strip())

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Literal
 
 from esker.server.core.context.usage import UsageReport
-from esker.server.core.conversation.records import Session
+from esker.server.core.conversation.records import StoredSession
 from esker.server.core.pack.records import PackReason
 from esker.server.core.records import Job
 
@@ -82,7 +82,7 @@ class Counters:
 class SessionMemory:
     """The memory of one session. Pack versions and groups are newest first."""
 
-    session: Session
+    session: StoredSession
     state: MemoryState
     counters: Counters
     coverage: float
@@ -92,7 +92,7 @@ class SessionMemory:
     usage: UsageReport | None
 
 
-def state_of(session: Session, jobs: Sequence[Job]) -> MemoryState:
+def state_of(session: StoredSession, jobs: Sequence[Job]) -> MemoryState:
     """Return the state of a session's memory in one word; the worst job decides before waiting messages."""
     if any(job.state == "dead" for job in jobs):
         return "failed"

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from itertools import accumulate
 
 from esker.server.core.context.turns import OPENING, MessagePart
-from esker.server.core.conversation.records import Message
+from esker.server.core.conversation.records import StoredMessage
 from esker.server.core.text.tokens import estimate_tokens
 
 KEEP_LAST_MESSAGES = 12
@@ -20,7 +20,7 @@ def first_needed(last_seq: int, observed_seq: int, keep_last: int) -> int:
     return max(1, min(observed_seq + 1, last_seq - keep_last + 1))
 
 
-def is_enough(read: Sequence[Message], needed: int, budget: int) -> bool:
+def is_enough(read: Sequence[StoredMessage], needed: int, budget: int) -> bool:
     """Return whether the latest messages read so far (in order) contain every tail that may be chosen."""
     if not read:
         return False

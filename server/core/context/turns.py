@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from esker.server.core.conversation.blocks import content_tokens
-from esker.server.core.conversation.records import Block, Message, Role
+from esker.server.core.conversation.records import Block, Role, StoredMessage
 from esker.server.core.json_input import Json
 
 Speaker = Literal["user", "assistant"]
@@ -55,7 +55,7 @@ class Talk:
     pending: Collection[str]
 
 
-def parts_of(messages: Sequence[Message], told: Collection[str] = ()) -> Talk:
+def parts_of(messages: Sequence[StoredMessage], told: Collection[str] = ()) -> Talk:
     """Return the parts of messages; that of a system message whose text is in `told`, sent elsewhere, is empty."""
     calls = _calls(messages)
     answered = _answered(messages, calls)
@@ -83,7 +83,7 @@ BlockPosition = tuple[int, int]
 """The index of a message, and the index of a block in it."""
 
 
-def _calls(messages: Sequence[Message]) -> dict[str, BlockPosition]:
+def _calls(messages: Sequence[StoredMessage]) -> dict[str, BlockPosition]:
     """Return the position of each call that the API accepts; a repeated id is not a second call."""
     found: dict[str, BlockPosition] = {}
     for at, message in enumerate(messages):
@@ -101,7 +101,7 @@ def _is_call(block: Block) -> bool:
             return False
 
 
-def _answered(messages: Sequence[Message], calls: Mapping[str, BlockPosition]) -> dict[str, BlockPosition]:
+def _answered(messages: Sequence[StoredMessage], calls: Mapping[str, BlockPosition]) -> dict[str, BlockPosition]:
     """Return the position of the result of each call: the first one after the call."""
     found: dict[str, BlockPosition] = {}
     for at, message in enumerate(messages):
@@ -136,7 +136,7 @@ def _text(blocks: Sequence[Block]) -> str:
 
 
 def _blocks_without_results(
-    message: Message, at: int, called: Collection[BlockPosition], answers: Collection[BlockPosition]
+    message: StoredMessage, at: int, called: Collection[BlockPosition], answers: Collection[BlockPosition]
 ) -> Iterator[Block]:
     for place, block in enumerate(message.content):
         if (at, place) in called:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from esker.server.core.conversation.records import Message
+from esker.server.core.conversation.records import StoredMessage
 from esker.server.core.conversation.trust import lowest_trust
 from esker.server.core.records import Trust
 from esker.server.core.text.indexing import Terms, indexed_parts
@@ -36,7 +36,7 @@ class NewPassage:
     said_to: datetime
 
 
-def passages_of(messages: Sequence[Message]) -> list[NewPassage]:
+def passages_of(messages: Sequence[StoredMessage]) -> list[NewPassage]:
     """Return the windows of consecutive messages, in order.
 
     A window is full at WINDOW_TOKENS or MOST_MESSAGES, and ends at a pause of hours; a longer message is a window by
@@ -46,13 +46,13 @@ def passages_of(messages: Sequence[Message]) -> list[NewPassage]:
     return [_passage(window) for window in _windows([each for each in messages if says_something(each.text)])]
 
 
-def passage_over(messages: Sequence[Message]) -> NewPassage | None:
+def passage_over(messages: Sequence[StoredMessage]) -> NewPassage | None:
     """Return one window of all messages, whatever its size; None if no message contains a letter or digit."""
     said = [message for message in messages if says_something(message.text)]
     return replace(_passage(said), first_seq=messages[0].seq, last_seq=messages[-1].seq) if said else None
 
 
-def _windows(messages: Sequence[Message]) -> Iterator[Sequence[Message]]:
+def _windows(messages: Sequence[StoredMessage]) -> Iterator[Sequence[StoredMessage]]:
     costs = [_cost(message) for message in messages]
     start = 0
     while start < len(messages):
@@ -65,21 +65,21 @@ def _windows(messages: Sequence[Message]) -> Iterator[Sequence[Message]]:
         start = end - 1 if again and _follows(messages[end - 1], messages[end]) else end
 
 
-def _cost(message: Message) -> int:
+def _cost(message: StoredMessage) -> int:
     return estimate_tokens(_line(message))
 
 
-def _fits(messages: Sequence[Message], start: int, end: int, tokens: int) -> bool:
+def _fits(messages: Sequence[StoredMessage], start: int, end: int, tokens: int) -> bool:
     if tokens > WINDOW_TOKENS or end - start >= MOST_MESSAGES:
         return False
     return _follows(messages[end - 1], messages[end])
 
 
-def _follows(before: Message, after: Message) -> bool:
+def _follows(before: StoredMessage, after: StoredMessage) -> bool:
     return abs(after.sent_at - before.sent_at) < _PAUSE
 
 
-def _passage(window: Sequence[Message]) -> NewPassage:
+def _passage(window: Sequence[StoredMessage]) -> NewPassage:
     text = "\n".join(_line(message) for message in window)
     sent = [message.sent_at for message in window]
     return NewPassage(
@@ -95,5 +95,5 @@ def _passage(window: Sequence[Message]) -> NewPassage:
     )
 
 
-def _line(message: Message) -> str:
+def _line(message: StoredMessage) -> str:
     return f"{message.role}: {message.text}"

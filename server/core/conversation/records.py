@@ -16,7 +16,7 @@ Block = dict[str, Json]
 
 
 @dataclass(frozen=True, slots=True)
-class Session:
+class StoredSession:
     """One conversation of one client. Token counts are estimates, see `server/core/text/tokens.py`.
 
     `begun_at` is the time of its earliest message or, if that is earlier, when it was opened (`created_at`);
@@ -46,7 +46,7 @@ class Session:
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class StoredMessage:
     """One transcript entry. `tokens` is the cost of the whole entry for a model.
 
     `text` is the part that is searched, and in a slice the part that an observer reads; `shown_tokens` is the cost of

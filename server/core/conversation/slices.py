@@ -6,19 +6,19 @@ from datetime import timedelta
 from itertools import accumulate
 
 from esker.server.core.conversation.blocks import images, is_spoken
-from esker.server.core.conversation.records import Message
+from esker.server.core.conversation.records import StoredMessage
 from esker.server.core.text.tokens import IMAGE_TOKENS, estimate_tokens, trim_tail_to_tokens, trim_to_tokens
 
 _GAP = timedelta(minutes=10)
 """Minimum silence that is marked in the text shown to an observer."""
 
 
-def starts_turn(message: Message) -> bool:
+def starts_turn(message: StoredMessage) -> bool:
     """Whether a turn begins here: the user speaks, as opposed to a tool that answers."""
     return message.role == "user" and is_spoken(message.content)
 
 
-def first_slice(messages: Sequence[Message], limit: int) -> tuple[Message, ...]:
+def first_slice(messages: Sequence[StoredMessage], limit: int) -> tuple[StoredMessage, ...]:
     """Return the longest prefix of `messages` (oldest first) that costs an observer at most `limit` tokens.
 
     It ends at a turn boundary if possible; inside a turn that is too long by itself it does not end between a tool
@@ -33,7 +33,7 @@ def first_slice(messages: Sequence[Message], limit: int) -> tuple[Message, ...]:
     return tuple(messages[: _boundary(messages, fitting)])
 
 
-def first_half(messages: Sequence[Message]) -> tuple[Message, ...] | None:
+def first_half(messages: Sequence[StoredMessage]) -> tuple[StoredMessage, ...] | None:
     """Return the messages before the turn boundary that is nearest to half of their tokens; None for a single turn."""
     shown = [0, *accumulate(message.shown_tokens for message in messages)]
     boundaries = [count for count in range(1, len(messages)) if starts_turn(messages[count])]
@@ -42,7 +42,7 @@ def first_half(messages: Sequence[Message]) -> tuple[Message, ...] | None:
     return tuple(messages[: min(boundaries, key=lambda count: abs(2 * shown[count] - shown[-1]))])
 
 
-def _count_fitting(messages: Sequence[Message], limit: int) -> int:
+def _count_fitting(messages: Sequence[StoredMessage], limit: int) -> int:
     used = 0
     for count, message in enumerate(messages):
         used += message.shown_tokens
@@ -51,7 +51,7 @@ def _count_fitting(messages: Sequence[Message], limit: int) -> int:
     return len(messages)
 
 
-def _boundary(messages: Sequence[Message], fitting: int) -> int:
+def _boundary(messages: Sequence[StoredMessage], fitting: int) -> int:
     """Return how many of the `fitting` messages to take, so that the next slice starts well."""
     for count in range(fitting, 0, -1):
         if starts_turn(messages[count]):
@@ -62,7 +62,7 @@ def _boundary(messages: Sequence[Message], fitting: int) -> int:
     return fitting
 
 
-def _head_and_tail(message: Message, limit: int) -> Message:
+def _head_and_tail(message: StoredMessage, limit: int) -> StoredMessage:
     """Return a message truncated to `limit` tokens: up to half of them for images, the rest for its text."""
     pictures = min(IMAGE_TOKENS * len(images(message.content)), limit // 2)
     room, text = limit - pictures, message.text
@@ -75,7 +75,7 @@ def _head_and_tail(message: Message, limit: int) -> Message:
     return replace(message, text=text, shown_tokens=estimate_tokens(text) + pictures)
 
 
-def gap_before(message: Message, before: Message | None) -> str:
+def gap_before(message: StoredMessage, before: StoredMessage | None) -> str:
     """Return the line that marks a silence before a message, or an empty string."""
     gap = message.sent_at - before.sent_at if before else timedelta(0)
     if gap < _GAP:

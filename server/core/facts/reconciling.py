@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from esker.server.core.conversation.blocks import spoken
-from esker.server.core.conversation.records import Message
+from esker.server.core.conversation.records import StoredMessage
 from esker.server.core.conversation.trust import at_least_as_trusted, highest_trust, lowest_trust
 from esker.server.core.facts.records import Fact, Restatement, Superseder, TranscriptSlice
 from esker.server.core.facts.same_fact import SAME_SUBJECT, Fingerprint, fingerprint, same_fact, same_subject
@@ -99,7 +99,7 @@ def _taken_back(facts: Sequence[tuple[Fact, Fingerprint]], place: int) -> bool:
     return any(same_subject(fingerprint(words), mark) >= SAME_SUBJECT for words in named)
 
 
-def _voice(fact: Fact, cited: Sequence[Message]) -> Trust:
+def _voice(fact: Fact, cited: Sequence[StoredMessage]) -> Trust:
     """Return the trust of the one who vouches for a fact.
 
     A person's yes makes a proposal of the assistant their own, but not the words of a tool or a page.
@@ -108,7 +108,7 @@ def _voice(fact: Fact, cited: Sequence[Message]) -> Trust:
     return highest_trust(trusts) if at_least_as_trusted(lowest_trust(trusts), "assistant") else fact.trust
 
 
-def _asserts(message: Message) -> bool:
+def _asserts(message: StoredMessage) -> bool:
     """Whether a message contains a sentence that is not a question."""
     said = _SENTENCE_END.split(spoken(message.content) or message.text)
     return any(sentence.strip() and not sentence.rstrip(" \t\"'”’)]").endswith(("?", "？")) for sentence in said)

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from esker.server.core.conversation.records import Message, Session
+from esker.server.core.conversation.records import StoredMessage, StoredSession
 from esker.server.core.records import Category, Facet, Memory, Priority, ReflectionScope, TokenUse, Trust
 
 
@@ -56,8 +56,8 @@ class TranscriptSlice:
     `related` rows of its project about the same subjects.
     """
 
-    session: Session
-    messages: tuple[Message, ...]
+    session: StoredSession
+    messages: tuple[StoredMessage, ...]
     previous: tuple["Memory", ...]
     known: tuple["Memory", ...] = ()
     related: tuple["Memory", ...] = ()

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from esker.server.core.conversation.records import Session
+from esker.server.core.conversation.records import StoredSession
 from esker.server.core.pack.records import PackRow
 from esker.server.core.pack.rendering import LINE_END, MARK, TENTATIVE, fenced, local_date, unknown_line
 from esker.server.core.projects import UnknownProject
@@ -84,7 +84,7 @@ def brief(
     project: str | None,
     pinned: Sequence[PackRow],
     best: Sequence[PackRow],
-    session: Session | None,
+    session: StoredSession | None,
     tokens: int,
     unknown: UnknownProject | None = None,
 ) -> Briefing:
@@ -123,7 +123,7 @@ def _once(rows: Iterable[tuple[PackRow, bool]]) -> Iterable[tuple[PackRow, bool]
     return first.values()
 
 
-def _about(session: Session, project: str | None, tokens: int) -> list[str]:
+def _about(session: StoredSession, project: str | None, tokens: int) -> list[str]:
     """Return the title, task and continuation of a session, a line each, of at most `tokens` tokens each."""
     day = f", {local_date(session.last_sent_at, session.timezone)}" if session.last_sent_at else ""
     elsewhere = f", project {fenced(session.project)}" if session.project and session.project != project else ""
@@ -146,7 +146,7 @@ def _briefed(row: PackRow, pinned: bool) -> BriefedRow:
     return BriefedRow(row.id, row.kind, row.priority, row.content, row.project, row.said_at, row.tentative, pinned)
 
 
-def _session(session: Session | None) -> BriefedSession | None:
+def _session(session: StoredSession | None) -> BriefedSession | None:
     if session is None:
         return None
     return BriefedSession(

@@ -15,7 +15,7 @@ from urllib.parse import quote
 from xml.sax.saxutils import quoteattr
 
 from esker.server.core.clock import zone
-from esker.server.core.conversation.records import Group, Session
+from esker.server.core.conversation.records import Group, StoredSession
 from esker.server.core.pack.records import PackRow
 from esker.server.core.projects import UnknownProject
 from esker.server.core.records import Memory, Priority
@@ -105,7 +105,7 @@ def _tag(text: str) -> tuple[str, int]:
     return text, label_tokens(text) + LINE_END
 
 
-def pool_line(row: PackRow, session: Session, *, contradicted: bool = False) -> RenderedRow:
+def pool_line(row: PackRow, session: StoredSession, *, contradicted: bool = False) -> RenderedRow:
     """Return one row of the pool with its date and, if it is not the session's, its project."""
     about = f" (project {fenced(row.project)})" if row.project and row.project != session.project else ""
     about = (CONTRADICTED if contradicted else "") + about

@@ -4,7 +4,7 @@ from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from esker.server.core.budgets import budgets
-from esker.server.core.conversation.records import Group, Session
+from esker.server.core.conversation.records import Group, StoredSession
 from esker.server.core.pack.otherwise import contradicted, newer_first
 from esker.server.core.pack.reasons import PackSection, RowDecision, Why
 from esker.server.core.pack.records import PackRow
@@ -56,7 +56,7 @@ def choose(
     candidates: Sequence[PackRow],
     own: Sequence[PackRow],
     groups: Mapping[str, Group],
-    session: Session,
+    session: StoredSession,
 ) -> PackChoice:
     """Return the rows of a session's pack.
 

@@ -177,7 +177,7 @@ class Missing:
 
 
 @dataclass(frozen=True, slots=True)
-class Store:
+class StoreCounts:
     """The counts. `missing` is None if the pool has no space yet."""
 
     messages: MessageCounts
@@ -200,7 +200,7 @@ class PoolEvaluation:
     stale_days: int
     asked: Sequence[QuestionOutcome]
     made_up: Sequence[MadeUpQuestion]
-    store: Store
+    store: StoreCounts
     packs: Sequence[FreshPack]
 
     @property

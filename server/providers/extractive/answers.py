@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from esker.server.core.conversation.blocks import spoken
-from esker.server.core.conversation.records import Message
+from esker.server.core.conversation.records import StoredMessage
 from esker.server.core.facts.records import Fact
 from esker.server.core.records import Category
 from esker.server.core.text import labels
@@ -41,7 +41,7 @@ class Answer:
     utterances: int = 0
 
 
-def read_answer(message: Message, before: Message | None, said: Sequence[str]) -> Answer:
+def read_answer(message: StoredMessage, before: StoredMessage | None, said: Sequence[str]) -> Answer:
     """Return the answer in a message whose utterances are `said`; `before` is the assistant's message before it."""
     if before is None or not said:
         return Answer()
@@ -66,7 +66,7 @@ def read_answer(message: Message, before: Message | None, said: Sequence[str]) -
     return Answer()
 
 
-def _pointed_at(reply: str, before: Message) -> str | None:
+def _pointed_at(reply: str, before: StoredMessage) -> str | None:
     """Return the item of a list that a short reply names by its place ("the second one"); else None."""
     if width(reply) > LONGEST_AGREEMENT or cues.asks(reply):
         return None
@@ -76,12 +76,12 @@ def _pointed_at(reply: str, before: Message) -> str | None:
     return items[places[0] - 1] if len(places) == 1 and 0 < places[0] <= len(items) > 1 else None
 
 
-def _picked(message: Message, before: Message, reply: str, item: str) -> Fact:
+def _picked(message: StoredMessage, before: StoredMessage, reply: str, item: str) -> Fact:
     content = f"{labels.DECISION}: {reply}{labels.IN_ANSWER}“{clip(item, _LONGEST_ITEM)}”)"
     return _replied(message, before, content, item, "decision")
 
 
-def _offered(before: Message) -> list[str]:
+def _offered(before: StoredMessage) -> list[str]:
     """Return the sentences of a message that are prose, without tables, headings and closing courtesies."""
     said = [each.text for each in statements(spoken(before.content))]
     return [text for text in said if is_prose(text) and not cues.PARTING.search(text)]
@@ -92,23 +92,23 @@ def only_agrees(utterance: str) -> bool:
     return width(utterance) <= LONGEST_AGREEMENT and bool(cues.AGREEMENT.search(utterance))
 
 
-def last_offered(before: Message) -> str | None:
+def last_offered(before: StoredMessage) -> str | None:
     """Return the last proposal of a message, else its last sentence."""
     offered = _offered(before)
     return (_last_proposal(offered) or offered[-1]) if offered else None
 
 
-def _agreement(message: Message, before: Message, reply: str, proposal: str) -> Fact:
+def _agreement(message: StoredMessage, before: StoredMessage, reply: str, proposal: str) -> Fact:
     content = f"{labels.AGREED} (“{clip(reply, 120)}”) to: {proposal}"
     return _replied(message, before, content, proposal, "decision")
 
 
-def _answered(message: Message, before: Message, question: str, reply: str, *, choice: bool) -> Fact:
+def _answered(message: StoredMessage, before: StoredMessage, question: str, reply: str, *, choice: bool) -> Fact:
     content = f"Asked “{question}”, user answered: {reply}"
     return _replied(message, before, content, f"{question} {reply}", "decision" if choice else "fact")
 
 
-def _replied(message: Message, before: Message, content: str, about: str, category: Category) -> Fact:
+def _replied(message: StoredMessage, before: StoredMessage, content: str, about: str, category: Category) -> Fact:
     """Return the fact in a message and the message that it replies to; `about` are the words that name its subject."""
     return Fact(
         content=content,

@@ -110,7 +110,7 @@ def _read(content: str) -> Assertion:
     said = content[speaker.end() :] if speaker else content
     statement = with_joined_days(labels.own_statement(said)[:_MOST_CHARACTERS].strip())
     grammar = grammar_of(statement)
-    read = _Reader(grammar, statement, is_planned=labels.is_planned(said))
+    read = _ClauseReader(grammar, statement, is_planned=labels.is_planned(said))
     told = frozenset(grammar.telling(statement))
     works = frozenset(grammar.telling(grammar.cue["works"].sub(" ", statement)))
     inherited = grammar.telling(content.partition(labels.REPLACES)[2])
@@ -132,7 +132,7 @@ def _read(content: str) -> Assertion:
     )
 
 
-class _Reader:
+class _ClauseReader:
     """Reads a statement clause by clause."""
 
     def __init__(self, grammar: Grammar, statement: str, *, is_planned: bool) -> None:

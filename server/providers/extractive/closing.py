@@ -11,7 +11,7 @@ from itertools import groupby
 from typing import Literal
 
 from esker.server.core.conversation.blocks import spoken
-from esker.server.core.conversation.records import Message
+from esker.server.core.conversation.records import StoredMessage
 from esker.server.core.facts.records import Fact
 from esker.server.core.records import Category, Memory
 from esker.server.core.text import labels
@@ -74,7 +74,7 @@ class _Report:
         return f"{self.above}: {self.text}" if self.above else self.text
 
 
-def closing_message(work: Sequence[Message]) -> Message | None:
+def closing_message(work: Sequence[StoredMessage]) -> StoredMessage | None:
     """Return the message that ends a turn: the assistant's last words, if no tool is called after them."""
     for message in reversed(work):
         if message.role != "assistant":
@@ -86,7 +86,7 @@ def closing_message(work: Sequence[Message]) -> Message | None:
     return None
 
 
-def reported_facts(work: Sequence[Message], request: str | None, asked_by: int | None) -> list[Fact]:
+def reported_facts(work: Sequence[StoredMessage], request: str | None, asked_by: int | None) -> list[Fact]:
     """Return the facts that an agent reports in a turn; `asked_by` is the number of the message with the request.
 
     The closing message is read whole. Of the messages before it only what weighs most is kept, first of all the direct
@@ -108,7 +108,7 @@ def reported_facts(work: Sequence[Message], request: str | None, asked_by: int |
     return facts
 
 
-def proposals(message: Message) -> list[str]:
+def proposals(message: StoredMessage) -> list[str]:
     """Return the telling statements of a message that propose something, those that weigh most first."""
     proposed = [report for report in _reports(message) if report.kind == "proposed" and report.weight >= _PROPOSED]
     return [report.whole for report in sorted(proposed, key=lambda report: -report.weight)]
@@ -123,7 +123,7 @@ def _is_lasting(report: _Report, least: int) -> bool:
     return not cues.GUESS.search(report.text) and bool(explains or report.has_heading or least == _ANSWERING)
 
 
-def _limits(message: Message) -> tuple[int, int]:
+def _limits(message: StoredMessage) -> tuple[int, int]:
     """Return the maximum rows of a closing message and their minimum weight."""
     return min(_MOST, _FEWEST + word_count(spoken(message.content)) // _WORDS_PER_ROW), _TELLING
 
@@ -135,7 +135,7 @@ def _best(reports: Sequence[_Report], most: int, least: int) -> list[_Report]:
     return [reports[place] for place in sorted(chosen)]
 
 
-def _reports(message: Message) -> list[_Report]:
+def _reports(message: StoredMessage) -> list[_Report]:
     """Return the reports in a message; in one that asks to go ahead, all behind its first proposal is proposed."""
     said = statements(spoken(message.content))
     reports = [report for each in said if (report := _report(each))]
@@ -282,7 +282,7 @@ def _together(row: _Report, item: _Report) -> int:
     return max(row.weight, item.weight, _IMPORTANT if both else 0)
 
 
-def _fact(message: Message, report: _Report, request: str | None, asked_by: int | None) -> Fact:
+def _fact(message: StoredMessage, report: _Report, request: str | None, asked_by: int | None) -> Fact:
     label, category = _ROWS[report.kind]
     said = _masked(report.whole)
     is_cause = report.kind == "found" and bool(cues.CAUSE.search(said) or cues.ISSUE.search(said))

@@ -7,7 +7,7 @@ from pathlib import PurePath
 
 from esker.server.core.budgets import MAX_OBSERVATION_TOKENS
 from esker.server.core.conversation.blocks import spoken
-from esker.server.core.conversation.records import Message
+from esker.server.core.conversation.records import StoredMessage
 from esker.server.core.conversation.slices import starts_turn
 from esker.server.core.dates.mentioned import mentioned_time
 from esker.server.core.facts.records import Fact, Observed, TranscriptSlice
@@ -86,7 +86,7 @@ class _UserTurn:
     """
 
     opening: Speech | None
-    work: list[Message] = field(default_factory=list[Message])
+    work: list[StoredMessage] = field(default_factory=list[StoredMessage])
 
     @property
     def question(self) -> Quotation | None:
@@ -99,9 +99,9 @@ class _UserTurn:
         return request(self.opening) if self.opening else None
 
 
-def _turns(messages: Sequence[Message], named: Mapping[int, str]) -> Iterator[_UserTurn]:
+def _turns(messages: Sequence[StoredMessage], named: Mapping[int, str]) -> Iterator[_UserTurn]:
     turn = _UserTurn(None)
-    before: Message | None = None
+    before: StoredMessage | None = None
     for message in messages:
         if starts_turn(message) or (message.seq in named and message.role == "assistant"):
             yield turn
@@ -193,7 +193,7 @@ def _failures(turn: _UserTurn, calls: dict[str, tools.ToolCall]) -> Iterator[Fac
                 yield _failure_fact(message, failure, *explained)
 
 
-def _explanation(failure: tools.Failure, later: Sequence[Message]) -> tuple[Message, str] | None:
+def _explanation(failure: tools.Failure, later: Sequence[StoredMessage]) -> tuple[StoredMessage, str] | None:
     """Return the assistant's next words if they explain this failure.
 
     They speak of "the cause", or share names and rare words with the command and its output. Words behind another
@@ -214,7 +214,7 @@ def _is_about(cause: str, failure: tools.Failure) -> bool:
     return bool(cues.GENERAL_SUBJECT.search(cause)) or len(shared) >= _SHARED_TERMS
 
 
-def _failure_fact(message: Message, failure: tools.Failure, explaining: Message, cause: str) -> Fact:
+def _failure_fact(message: StoredMessage, failure: tools.Failure, explaining: StoredMessage, cause: str) -> Fact:
     command = f"`{clip(failure.call.command, 120)}` failed" if failure.call and failure.call.command else "Error"
     seqs = {message.seq, explaining.seq, *([failure.call.seq] if failure.call else [])}
     return Fact(
@@ -232,12 +232,12 @@ def _is_explained(fact: Fact, failed: Sequence[Fact]) -> bool:
     return any(own_statement(fact.content) in failure.content for failure in failed)
 
 
-def _changed_files(turn: _UserTurn, cwd: str) -> dict[str, Message]:
+def _changed_files(turn: _UserTurn, cwd: str) -> dict[str, StoredMessage]:
     """Return the files that a turn changes, each with the last message that does."""
     return {_below(path, cwd): message for message in turn.work for path in tools.changed_files(message)}
 
 
-def _with_files(reported: Sequence[Fact], files: Mapping[str, Message]) -> Iterator[Fact]:
+def _with_files(reported: Sequence[Fact], files: Mapping[str, StoredMessage]) -> Iterator[Fact]:
     """Yield the reported facts; the first outcome that names nothing gets the names of the changed files."""
     missing = bool(files)
     for fact in reported:
@@ -250,7 +250,7 @@ def _with_files(reported: Sequence[Fact], files: Mapping[str, Message]) -> Itera
             yield fact
 
 
-def _changes(opening: Message, purpose: str, files: Mapping[str, Message]) -> Fact:
+def _changes(opening: StoredMessage, purpose: str, files: Mapping[str, StoredMessage]) -> Fact:
     more = f" and {len(files) - _MOST_FILES} more" if len(files) > _MOST_FILES else ""
     return Fact(
         content=f"Changed {', '.join(list(files)[:_MOST_FILES])}{more}{labels.PURPOSE}{purpose}",

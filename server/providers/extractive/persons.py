@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from esker.server.core.conversation.blocks import spoken
-from esker.server.core.conversation.records import Message
+from esker.server.core.conversation.records import StoredMessage
 from esker.server.core.dates.mentioned import loose_span
 from esker.server.core.facts.records import Fact
 from esker.server.core.records import Category, Priority
@@ -29,10 +29,10 @@ _LONGEST_TAG = 24
 _VOCATIVE = re.compile(r"^[^\W\d_]{2,20}, ")
 
 
-def chat_facts(messages: Sequence[Message], people: Mapping[int, str]) -> list[Fact]:
+def chat_facts(messages: Sequence[StoredMessage], people: Mapping[int, str]) -> list[Fact]:
     """Return the statements of a chat as facts; `people` are the speakers by the numbers of their messages."""
     facts: list[Fact] = []
-    asked: tuple[Message, str] | None = None
+    asked: tuple[StoredMessage, str] | None = None
     latest: dict[str, str] = {}
     for message in messages:
         speaker = people.get(message.seq)
@@ -50,10 +50,10 @@ def chat_facts(messages: Sequence[Message], people: Mapping[int, str]) -> list[F
 
 
 def _message_facts(
-    message: Message,
+    message: StoredMessage,
     speaker: str,
     told: Sequence[tuple[str, bool]],
-    asked: tuple[Message, str] | None,
+    asked: tuple[StoredMessage, str] | None,
     earlier: str | None,
 ) -> Iterator[Fact]:
     """Yield the facts of a message; one that needs the question gets it, or what the question itself points to."""
@@ -126,7 +126,7 @@ def _tells(text: str, *, is_answer: bool) -> bool:
     return content_units(text) >= (_FEWEST_OWN if cues.SELF.search(text) else _FEWEST)
 
 
-def _fact(message: Message, speaker: str, text: str, *, with_image: bool) -> Fact:
+def _fact(message: StoredMessage, speaker: str, text: str, *, with_image: bool) -> Fact:
     category = _category(text)
     return Fact(
         content=f"{_label(speaker, category)}{labels.WITH_IMAGE if with_image else ''}: {text}",

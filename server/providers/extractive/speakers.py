@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from esker.server.core.conversation.blocks import spoken
-from esker.server.core.conversation.records import Message
+from esker.server.core.conversation.records import StoredMessage
 from esker.server.core.text import labels
 from esker.server.providers.extractive import cues
 
@@ -33,7 +33,7 @@ _MARKUP = re.compile(
 )
 
 
-def speakers(messages: Sequence[Message]) -> Mapping[int, str]:
+def speakers(messages: Sequence[StoredMessage]) -> Mapping[int, str]:
     """Return the name of each message's speaker by its number; empty if the messages name nobody."""
     said = _said(messages)
     named = {seq: _name(found) for seq, text in said.items() if (found := _NAMED.match(text))}
@@ -45,7 +45,7 @@ def speakers(messages: Sequence[Message]) -> Mapping[int, str]:
     return {}
 
 
-def people(messages: Sequence[Message], named: Mapping[int, str], *, is_known: bool) -> Mapping[int, str]:
+def people(messages: Sequence[StoredMessage], named: Mapping[int, str], *, is_known: bool) -> Mapping[int, str]:
     """Return who speaks in each message of a chat of people by its number; empty for work with an assistant.
 
     `named` are the names of speakers, `is_known`: earlier rows call the assistant a person.
@@ -61,7 +61,7 @@ def people(messages: Sequence[Message], named: Mapping[int, str], *, is_known: b
     return named if all(seq in named for seq in answers) else {}
 
 
-def is_work(messages: Sequence[Message]) -> bool:
+def is_work(messages: Sequence[StoredMessage]) -> bool:
     """Whether a conversation is about work with an assistant: it has calls of tools, or much code and markup."""
     calls = any(
         message.role not in ("user", "assistant")
@@ -78,7 +78,7 @@ def without_speaker(text: str, speaker: str | None) -> str:
     return text[found.end() :] if found and _name(found) == speaker else text
 
 
-def _said(messages: Sequence[Message]) -> dict[int, str]:
+def _said(messages: Sequence[StoredMessage]) -> dict[int, str]:
     texts = {message.seq: spoken(message.content) for message in messages if message.role in ("user", "assistant")}
     return {seq: text for seq, text in texts.items() if text}
 
@@ -87,7 +87,7 @@ def _name(found: re.Match[str]) -> str:
     return found[1] or found[2]
 
 
-def _with_unnamed(messages: Sequence[Message], named: Mapping[int, str]) -> Mapping[int, str]:
+def _with_unnamed(messages: Sequence[StoredMessage], named: Mapping[int, str]) -> Mapping[int, str]:
     """Return names also for messages without one, if the roles have a name each that no other role has."""
     by_role = {
         role: {named[each.seq] for each in messages if each.role == role and each.seq in named}

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from esker.server.core.conversation.blocks import Block, spoken
-from esker.server.core.conversation.records import Message
+from esker.server.core.conversation.records import StoredMessage
 from esker.server.core.facts.records import Fact
 from esker.server.core.records import Category, Priority, Trust
 from esker.server.core.text import labels
@@ -92,8 +92,8 @@ class Quotation:
 class Speech:
     """A message's utterances in the person's own words; `asked` is the user's question that `before` answers."""
 
-    message: Message
-    before: Message | None
+    message: StoredMessage
+    before: StoredMessage | None
     speaker: str | None
     utterances: tuple[str, ...]
     quoted: tuple[str, ...]
@@ -132,7 +132,7 @@ class Speech:
 
 
 def read_speech(
-    message: Message, before: Message | None, speaker: str | None = None, asked: Quotation | None = None
+    message: StoredMessage, before: StoredMessage | None, speaker: str | None = None, asked: Quotation | None = None
 ) -> Speech:
     """Return the own words of a message.
 
@@ -383,6 +383,6 @@ def _in_context(speech: Speech, fact: Fact, rule: CueRule, earlier: str, *, is_f
     return replace(fact, priority="low")
 
 
-def _trust(message: Message) -> Trust:
+def _trust(message: StoredMessage) -> Trust:
     """Return the trust of a message's own words; its tool results do not lower it."""
     return "user" if message.role == "user" else "assistant"

@@ -54,10 +54,10 @@ class Statement:
 
 def statements(text: str) -> list[Statement]:
     """Return the statements of a message in order; code blocks and quotations are left out."""
-    return list(_Reader().read(ends(text)))
+    return list(_LineReader().read(ends(text)))
 
 
-class _Reader:
+class _LineReader:
     """Reads lines, with the heading, the introduction and the parent items of the line that is read."""
 
     def __init__(self) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from esker.server.core.conversation.blocks import looks_failed, result_text
 from esker.server.core.conversation.memory_tools import withheld
-from esker.server.core.conversation.records import Block, Message
+from esker.server.core.conversation.records import Block, StoredMessage
 from esker.server.providers.extractive.sentences import clip
 
 # Maximum characters of a command or an output that are read.
@@ -53,7 +53,7 @@ class Failure:
     line: str
 
 
-def calls(messages: Iterable[Message]) -> dict[str, ToolCall]:
+def calls(messages: Iterable[StoredMessage]) -> dict[str, ToolCall]:
     """Return the tool calls of messages by call id."""
     return {
         str(block["id"]): _call(message, block)
@@ -63,7 +63,7 @@ def calls(messages: Iterable[Message]) -> dict[str, ToolCall]:
     }
 
 
-def _call(message: Message, block: Block) -> ToolCall:
+def _call(message: StoredMessage, block: Block) -> ToolCall:
     name = str(block.get("name"))
     return ToolCall(message.seq, name, _command(block), withheld(name, block.get("input")) is not None)
 
@@ -76,7 +76,7 @@ def _command(block: Block) -> str:
             return ""
 
 
-def changed_files(message: Message) -> Iterator[str]:
+def changed_files(message: StoredMessage) -> Iterator[str]:
     """Yield the paths that a message's tool calls write to."""
     for block in message.content:
         if block.get("type") != "tool_use" or not _EDITORS.search(str(block.get("name"))):
@@ -90,7 +90,7 @@ def changed_files(message: Message) -> Iterator[str]:
         )
 
 
-def commits(message: Message) -> Iterator[str]:
+def commits(message: StoredMessage) -> Iterator[str]:
     """Yield the first lines of the commit messages that a message's commands write."""
     for block in message.content:
         if block.get("type") != "tool_use":
@@ -104,7 +104,7 @@ def commits(message: Message) -> Iterator[str]:
                 yield clip(subject.strip(), 160)
 
 
-def failures(message: Message, known: dict[str, ToolCall]) -> Iterator[Failure]:
+def failures(message: StoredMessage, known: dict[str, ToolCall]) -> Iterator[Failure]:
     """Yield the failed commands among a message's tool results; `known` are the calls so far by id.
 
     Failed edits and reads are skipped: they are mistakes of the agent and say nothing about the project. So are calls
