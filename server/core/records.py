@@ -18,7 +18,6 @@ Tier = Literal["memory", "passage"]
 TIERS: tuple[Tier, ...] = get_args(Tier)
 Facet = Literal["knowledge", "behavior", "event", "skill"]
 ReflectionScope = Literal["session", "pool"]
-ReflectionState = Literal["committed", "rejected", "undone"]
 Purpose = Literal["observe", "reflect", "recall"]
 JobKind = Literal["observe", "reflect", "reflect_pool"]
 JobState = Literal["ready", "running", "dead"]
@@ -125,23 +124,6 @@ class NewMemory:
 
 
 @dataclass(frozen=True, slots=True)
-class Passage:
-    """A window of a session's messages, word for word. `trust` is the lowest of its messages."""
-
-    id: str
-    number: int
-    session_id: str
-    project: str | None
-    first_seq: int
-    last_seq: int
-    text: str
-    trust: Trust
-    tokens: int
-    said_from: datetime
-    said_to: datetime
-
-
-@dataclass(frozen=True, slots=True)
 class Source:
     """Where a memory came from: messages of a session for an observation, other memories for a reflection."""
 
@@ -155,33 +137,6 @@ class SourcedMemory(Memory):
     """A memory with all its sources."""
 
     sources: list[Source]
-
-
-@dataclass(frozen=True, slots=True)
-class Reflection:
-    """The result of one reflection, or the `reason` why it changed nothing.
-
-    `tokens_before` and `tokens_after` are estimates for its inputs and their replacement; `input_tokens` and
-    `output_tokens` are those of its model calls, counted by the provider.
-    """
-
-    id: str
-    scope: ReflectionScope
-    session_id: str | None
-    project: str | None
-    reflector: str
-    state: ReflectionState
-    level: int
-    reason: str | None
-    input_ids: list[str]
-    output_ids: list[str]
-    dropped_ids: list[str]
-    tokens_before: int
-    tokens_after: int
-    input_tokens: int
-    output_tokens: int
-    created_at: datetime
-    undone_at: datetime | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,11 +6,12 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import PlainTextResponse
 
+from esker.server.core.conversation.records import Passage
 from esker.server.core.recall.answer import Recalled
 from esker.server.core.recall.expansion import Expansion
 from esker.server.core.recall.expansion_fit import MIN_TOKENS
 from esker.server.core.recall.rendering import recalled_text
-from esker.server.core.records import Filter, Kind, Passage, Priority, SourcedMemory, at_least
+from esker.server.core.records import Filter, Kind, Priority, SourcedMemory, at_least
 from esker.server.core.reports import Receipt
 from esker.server.rest.context import WithParts, WithPrincipal
 from esker.server.rest.json_route import JsonRoute

@@ -2,7 +2,8 @@
 
 from fastapi import APIRouter, Response
 
-from esker.server.core.records import Reflection, ReflectionScope
+from esker.server.core.facts.records import Reflection
+from esker.server.core.records import ReflectionScope
 from esker.server.rest.context import WithParts, WithPrincipal
 from esker.server.rest.json_route import JsonRoute
 from esker.server.rest.schemas import PageLimit, PoolReflectionIn, PoolReflectionPlan, ReflectionList

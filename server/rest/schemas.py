@@ -12,6 +12,7 @@ from esker.server.core.context.tail import KEEP_LAST_MESSAGES
 from esker.server.core.context.usage import UsageReport
 from esker.server.core.conversation.records import Block, Role
 from esker.server.core.errors import named
+from esker.server.core.facts.records import Reflection
 from esker.server.core.pack.reasons import PackExplanation
 from esker.server.core.records import (
     AskedTier,
@@ -21,7 +22,6 @@ from esker.server.core.records import (
     Kind,
     Priority,
     Ranking,
-    Reflection,
     Scope,
     SourcedMemory,
     Trust,

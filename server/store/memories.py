@@ -12,11 +12,11 @@ from psycopg.rows import args_row, class_row
 from esker.server.core.clock import LATEST
 from esker.server.core.context.session_memory import SessionRowCounts
 from esker.server.core.errors import NotFound
-from esker.server.core.facts.records import Restatement, Superseder
+from esker.server.core.facts.records import Reflection, Restatement, Superseder
 from esker.server.core.pack.records import PackRow
 from esker.server.core.pack.rendering import offered_cost
 from esker.server.core.pack.walks import Walk, WalkPage, extended
-from esker.server.core.records import Filter, Memory, NewMemory, Reflection, Source
+from esker.server.core.records import Filter, Memory, NewMemory, Source
 from esker.server.core.text.indexing import IndexedMemory, part_values
 from esker.server.db.database import Connection, Database
 from esker.server.db.statements import Statements, as_json

@@ -10,9 +10,9 @@ from typing import Any
 from psycopg.rows import class_row
 
 from esker.server.core.conversation.passages import NewPassage
+from esker.server.core.conversation.records import Passage
 from esker.server.core.errors import NotFound
 from esker.server.core.ids import new_ids
-from esker.server.core.records import Passage
 from esker.server.core.text.indexing import part_values
 from esker.server.db.database import Connection
 from esker.server.db.statements import Statements, as_json

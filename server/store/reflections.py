@@ -8,7 +8,8 @@ from pathlib import Path
 from psycopg.rows import class_row
 
 from esker.server.core.errors import NotFound
-from esker.server.core.records import Reflection, ReflectionScope, TokenUse
+from esker.server.core.facts.records import Reflection
+from esker.server.core.records import ReflectionScope, TokenUse
 from esker.server.db.database import Connection
 from esker.server.db.statements import Statements
 

@@ -4,9 +4,10 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
+from esker.server.core.conversation.records import Passage
 from esker.server.core.recall.answer import Recalled
 from esker.server.core.recall.expansion import Expansion
-from esker.server.core.records import Passage, SourcedMemory
+from esker.server.core.records import SourcedMemory
 from esker.server.core.reports import PoolStatus, Receipt
 from esker.server.usecases.correct import Correction
 from esker.server.usecases.expand import ExpandRequest

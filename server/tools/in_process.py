@@ -2,10 +2,11 @@
 
 from starlette.requests import Request
 
+from esker.server.core.conversation.records import Passage
 from esker.server.core.errors import Forbidden
 from esker.server.core.recall.answer import Recalled
 from esker.server.core.recall.expansion import Expansion
-from esker.server.core.records import Passage, Principal, SourcedMemory
+from esker.server.core.records import Principal, SourcedMemory
 from esker.server.core.reports import PoolStatus, Receipt
 from esker.server.tools.backend import Backend
 from esker.server.usecases.correct import Correction, correct

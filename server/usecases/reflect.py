@@ -8,8 +8,8 @@ from esker.server.core.budgets import budgets
 from esker.server.core.conversation.records import StoredSession
 from esker.server.core.errors import Conflict
 from esker.server.core.facts.condensing import MAX_ROW_TOKENS, is_insight
-from esker.server.core.facts.records import ReflectionTask
-from esker.server.core.records import Lease, Memory, Reflection
+from esker.server.core.facts.records import Reflection, ReflectionTask
+from esker.server.core.records import Lease, Memory
 from esker.server.db.database import Connection
 from esker.server.providers.roles import Reflector
 from esker.server.store import jobs, memories, reflections, sessions, vectors

@@ -6,7 +6,8 @@ from typing import Literal
 
 from esker.server.core.errors import Conflict
 from esker.server.core.facts.condensing import is_insight
-from esker.server.core.records import Memory, Principal, Reflection, ReflectionScope
+from esker.server.core.facts.records import Reflection
+from esker.server.core.records import Memory, Principal, ReflectionScope
 from esker.server.db.database import Connection
 from esker.server.store import audit, memories, reflections, sessions
 from esker.server.usecases.pack import freeze_pack

@@ -7,20 +7,11 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from esker.server.core.clock import as_utc, in_zone
-from esker.server.core.conversation.records import StoredSession
+from esker.server.core.conversation.records import Passage, StoredSession
 from esker.server.core.dates.mentioned import mentioned_time
 from esker.server.core.errors import Conflict, InvalidInput, NotFound
 from esker.server.core.ids import is_passage, new_ids
-from esker.server.core.records import (
-    Category,
-    Filter,
-    Memory,
-    NewMemory,
-    Passage,
-    Principal,
-    Priority,
-    SourcedMemory,
-)
+from esker.server.core.records import Category, Filter, Memory, NewMemory, Principal, Priority, SourcedMemory
 from esker.server.core.redaction import redact, redact_name
 from esker.server.core.sources import sourced
 from esker.server.core.text.indexing import IndexedMemory, indexed

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from esker.server.core.clock import age
+from esker.server.core.conversation.records import Passage
 from esker.server.core.dates.window import Window
 from esker.server.core.recall.answer import ScoreParts
 from esker.server.core.recall.fitting import fitting
@@ -26,7 +27,7 @@ from esker.server.core.recall.selection import (
     choose,
     ranked,
 )
-from esker.server.core.records import Calibration, Memory, Passage, Tier
+from esker.server.core.records import Calibration, Memory, Tier
 from esker.server.core.text.tokens import estimate_tokens
 from tests.support.records import NOON, memory, observation
 

@@ -97,3 +97,20 @@ class Group:
     cwd: str | None
     observer: str
     created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A window of a session's messages, word for word. `trust` is the lowest of its messages."""
+
+    id: str
+    number: int
+    session_id: str
+    project: str | None
+    first_seq: int
+    last_seq: int
+    text: str
+    trust: Trust
+    tokens: int
+    said_from: datetime
+    said_to: datetime

@@ -1,11 +1,14 @@
-"""The records between an observer or a reflector and the rows that they make."""
+"""Records of facts: the input and output of observers and reflectors, and the result of a reflection."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from typing import Literal
 
 from esker.server.core.conversation.records import StoredMessage, StoredSession
 from esker.server.core.records import Category, Facet, Memory, Priority, ReflectionScope, TokenUse, Trust
+
+ReflectionState = Literal["committed", "rejected", "undone"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,3 +132,30 @@ class Superseder:
 
     id: str
     said_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Reflection:
+    """The result of one reflection, or the `reason` why it changed nothing.
+
+    `tokens_before` and `tokens_after` are estimates for its inputs and their replacement; `input_tokens` and
+    `output_tokens` are those of its model calls, counted by the provider.
+    """
+
+    id: str
+    scope: ReflectionScope
+    session_id: str | None
+    project: str | None
+    reflector: str
+    state: ReflectionState
+    level: int
+    reason: str | None
+    input_ids: list[str]
+    output_ids: list[str]
+    dropped_ids: list[str]
+    tokens_before: int
+    tokens_after: int
+    input_tokens: int
+    output_tokens: int
+    created_at: datetime
+    undone_at: datetime | None

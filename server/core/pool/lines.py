@@ -15,18 +15,11 @@ from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field
 from esker.server.core.clock import EARLIEST, LATEST, zone
 from esker.server.core.conversation.records import Role
 from esker.server.core.errors import InvalidInput
+from esker.server.core.facts.records import ReflectionState
 from esker.server.core.invalid_values import problem_with
 from esker.server.core.json_input import Json, parse_json
 from esker.server.core.pack.records import PackReason
-from esker.server.core.records import (
-    Category,
-    Facet,
-    Kind,
-    Priority,
-    ReflectionScope,
-    ReflectionState,
-    Trust,
-)
+from esker.server.core.records import Category, Facet, Kind, Priority, ReflectionScope, Trust
 from esker.server.core.redaction import redact_json, redact_name
 
 FORMAT = "esker-pool"

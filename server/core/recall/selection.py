@@ -7,6 +7,7 @@ from datetime import datetime
 from functools import cache
 
 from esker.server.core.clock import age
+from esker.server.core.conversation.records import Passage
 from esker.server.core.dates.window import Window, closeness
 from esker.server.core.facts.retelling import retold_print, say_the_same
 from esker.server.core.facts.same_fact import fingerprint
@@ -14,7 +15,7 @@ from esker.server.core.pack.otherwise import contradicted, newer_first
 from esker.server.core.ranking import prior
 from esker.server.core.recall.answer import Hit, LeftOutCandidate, LeftOutReason, ScoreParts
 from esker.server.core.recall.relevance import Scale, Signals, score
-from esker.server.core.records import Memory, Passage, Source, Tier
+from esker.server.core.records import Memory, Source, Tier
 from esker.server.core.sources import sources_of
 from esker.server.core.text import labels
 from esker.server.core.text.excerpts import excerpt
