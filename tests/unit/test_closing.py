@@ -216,3 +216,27 @@ def test_an_aside_a_heading_and_a_word_like_todo_leave_nothing_open(said: str) -
 def test_a_mark_in_capitals_leaves_something_open() -> None:
     [fact] = facts(("user", "Mend feeds.py."), ("assistant", "TODO: `feeds.py` skips no empty entries."))
     assert fact.category == "next_step"
+
+
+@pytest.mark.parametrize("said", ["`fetch_pe/1`, `fetch_po/1`, `fetch_pi/1`", "- `docs/plan.md`, `docs/spec.md`"])
+def test_names_of_which_nothing_is_said_are_no_finding(said: str) -> None:
+    assert facts(("user", "auth.py"), ("assistant", said)) == []
+    with_subject = facts(("user", "auth.py"), ("assistant", f"Files with the retry limit:\n\n{said}"))
+    assert bool(with_subject) is said.startswith("-")
+
+
+def test_a_sentence_in_brackets_is_read_without_them() -> None:
+    advice = "(You can open `http://localhost:5174` in your browser now.)"
+    assert facts(("user", "auth.py"), ("assistant", advice)) == []
+    [found] = facts(("user", "auth.py"), ("assistant", "(The limit in `retry.py` is 5, because the API (v2) is slow.)"))
+    assert found.content == "Assistant found: The limit in `retry.py` is 5, because the API (v2) is slow."
+
+
+def test_around_code_that_the_user_wanted_to_see_only_the_most_telling_words_are_kept() -> None:
+    code = "```python\n" + "\n".join(f"    total_{n} = price_{n} * quantity_{n}" for n in range(30)) + "\n```"
+    telling = "The limit of 40 items in `cart.py` exists because `MAX` is 40."
+    words = f"The function `total` in `cart.py` adds prices and quantities.\n\n{telling}"
+    shown = facts(("user", "Show me the function total() in cart.py"), ("assistant", f"{code}\n\n{words}"))
+    assert [fact.content.split(": ", 1)[1] for fact in shown] == [telling]
+    explained = facts(("user", "What does total() in cart.py do?"), ("assistant", f"{code}\n\n{words}"))
+    assert len(explained) == 2

@@ -17,9 +17,9 @@ from esker.server.core.records import Category, Memory
 from esker.server.core.text import labels
 from esker.server.core.text.terms import terms
 from esker.server.providers.extractive import cues
-from esker.server.providers.extractive.sentences import clip, word_count
+from esker.server.providers.extractive.sentences import CODE_FENCE, clip, word_count
 from esker.server.providers.extractive.statements import Statement, statements
-from esker.server.providers.extractive.telling import leans, names, stands_alone, weight
+from esker.server.providers.extractive.telling import content_words, leans, names, stands_alone, weight
 
 Kind = Literal["found", "done", "open", "proposed"]
 
@@ -31,7 +31,7 @@ _PROPOSED = 1
 # Minimum weight of a statement whose subject only the request names.
 _LEANING = 4
 # A report of more words gives more rows, up to a maximum.
-_FEWEST, _WORDS_PER_ROW, _MOST, _MOST_IN_PASSING = 3, 40, 10, 4
+_FEWEST, _WORDS_PER_ROW, _MOST, _MOST_IN_PASSING, _MOST_AROUND_CODE = 3, 40, 10, 4, 3
 # Maximum characters of an item that is put into one row with its neighbours, and of such a row.
 _LONGEST_ITEM, _LONGEST_ROW = 120, 320
 # Maximum characters of a sentence before and of a request that are put beside a statement.
@@ -49,6 +49,9 @@ _FIGURE = re.compile(r"\d[\d.,:]*")
 # Words in brackets at the end of a text, and five or more words in brackets, which state something of their own.
 _IN_BRACKETS = re.compile(r"(?<=\S)\s*[(（][^()（）]*[)）][.:：]?$")
 _ASIDE = re.compile(r"\((?:[^()\s]+\s+){5,}[^()\s]+\)")
+# A whole statement in brackets, with at most one level of brackets in it.
+_BRACKETED = re.compile(r"^[(（]((?:[^()（）]|[(（][^()（）]*[)）])*)[)）][.。]?$")
+_ARROW = re.compile(r"→|->|=>")
 _ROWS: dict[Kind, tuple[str, Category]] = {
     "found": (labels.FOUND, "fact"),
     "done": (labels.OUTCOME, "outcome"),
@@ -100,7 +103,7 @@ def reported_facts(work: Sequence[StoredMessage], request: str | None, asked_by:
         if message.role == "assistant" and spoken(message.content):
             reports = _grouped([report for report in _reports(message) if report.kind in kinds])
             if message is closing:
-                best = _best(reports, *_limits(message))
+                best = _best(reports, *_limits(message, request))
             else:
                 least = _ANSWERING if message is answering and request else _IN_PASSING
                 best = _best([report for report in reports if _is_lasting(report, least)], _MOST_IN_PASSING, least)
@@ -119,13 +122,29 @@ def _is_lasting(report: _Report, least: int) -> bool:
 
     It explains something, has a heading, or answers the request (`least` is lower then).
     """
+    if cues.ANNOUNCEMENT.search(report.text):
+        return False
     explains = report.is_discovery or cues.CAUSE.search(report.text) or cues.EFFECT.search(report.text)
     return not cues.GUESS.search(report.text) and bool(explains or report.has_heading or least == _ANSWERING)
 
 
-def _limits(message: StoredMessage) -> tuple[int, int]:
-    """Return the maximum rows of a closing message and their minimum weight."""
+def _limits(message: StoredMessage, request: str | None) -> tuple[int, int]:
+    """Return the maximum rows of a closing message and their minimum weight.
+
+    Of the words around code that the user wanted to see, only what weighs much is kept.
+    """
+    if request and _is_mostly_code(spoken(message.content)) and cues.MOMENTARY.search(cues.order(request)):
+        return _MOST_AROUND_CODE, _IMPORTANT
     return min(_MOST, _FEWEST + word_count(spoken(message.content)) // _WORDS_PER_ROW), _TELLING
+
+
+def _is_mostly_code(text: str) -> bool:
+    """Whether more than half of the characters of a text are in blocks of code."""
+    in_code, code = False, 0
+    for line in text.splitlines():
+        in_code ^= bool(CODE_FENCE.match(line))
+        code += len(line) * in_code
+    return 2 * code > len(text)
 
 
 def _best(reports: Sequence[_Report], most: int, least: int) -> list[_Report]:
@@ -150,7 +169,7 @@ def _reports(message: StoredMessage) -> list[_Report]:
 
 def _report(said: Statement) -> _Report | None:
     """Return what a statement reports, or None if it only announces, offers or instructs."""
-    text = cues.OPENING.sub("", said.text).strip()
+    text = cues.OPENING.sub("", _BRACKETED.sub(r"\1", said.text)).strip()
     if (word_count(text) < _SHORTEST and not said.is_item) or _is_question(text):
         return None
     if any(cue.search(text) for cue in (cues.OFFER, cues.PARTING, cues.OBEYS)):
@@ -163,6 +182,8 @@ def _report(said: Statement) -> _Report | None:
     if _is_heading(text) or (kind != "proposed" and says_nothing):
         return None
     above = _above(said, text)
+    if kind == "found" and not above and _only_names(text):
+        return None
     if not above and said.before and leans(text) and _goes_on(said.before):
         text = f"{cues.OPENING.sub('', said.before).strip()} {text}"
     points = weight(f"{above}: {text}" if above else text) - bool(cues.GUESS.search(text))
@@ -179,6 +200,13 @@ def _report(said: Statement) -> _Report | None:
 def _is_heading(text: str) -> bool:
     """Whether a text has no words, or only those of a heading of what is left: "Next steps (optional)"."""
     return not any(map(str.isalnum, cues.HEADING_OPEN.sub("", _IN_BRACKETS.sub("", text))))
+
+
+def _only_names(text: str) -> bool:
+    """Whether a text has names and nothing that is said of them."""
+    for name in names(text):
+        text = text.replace(name, " ")
+    return not content_words(text) and not _ARROW.search(text)
 
 
 def _instructs(text: str) -> bool:
