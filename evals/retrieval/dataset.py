@@ -125,7 +125,7 @@ def part_of(data: DataSet, *, conversations: int | None, queries: int | None, se
     kept = data.conversations[:conversations]
     if queries is not None:
         places = [(conversation.id, query.id) for conversation in kept for query in conversation.queries]
-        drawn = set(random.Random(seed).sample(places, min(queries, len(places))))  # noqa: S311 - no secret
+        drawn = set(random.Random(seed).sample(places, min(queries, len(places))))  # noqa: S311 - not a secret
         kept = tuple(_only(conversation, drawn) for conversation in kept)
     return replace(data, conversations=kept)
 

@@ -16,7 +16,7 @@ from evals.sessions.labels import LabelledFact, SessionLabels
 FactFate = Literal["kept", "only asked", "missed"]
 """`only asked`: a row names the fact only in the request that a change fulfils."""
 _LEAST_REPEATED = 3
-"""Different words that a row needs to count as repeated within a longer one."""
+"""Minimum distinct words of a row that counts as repeated within a longer one."""
 
 _REQUEST_TOO = 0.8
 """Share of a row's words, those of its request included, that another must have to be repeated by it."""

@@ -57,7 +57,7 @@ def _send(server: Server, session: LabelledSession) -> str:
         raise InvalidInput(
             f"The server accepted {accepted} of the {len(transcript.entries)} messages of {session.labels.case}, so the"
             " labels would name the wrong ones.",
-            hint="A message occurs twice or is refused: take it out of the transcript.",
+            hint="A message occurs twice or is refused: remove it from the transcript.",
         )
     return session_id
 

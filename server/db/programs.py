@@ -86,7 +86,7 @@ def hand_over(directory: Path) -> None:
 def let_postgres_in(data_dir: Path) -> None:
     """For root: give Postgres's user the data directory, and let it pass through the directories above.
 
-    Passing through (`x`) shows nobody what is in a directory, and the data directory itself stays closed.
+    The right to pass through (`x`) does not include listing a directory, and the data directory itself stays closed.
     Raises Misconfigured when the file system refuses.
     """
     if not _is_root():
@@ -99,7 +99,8 @@ def let_postgres_in(data_dir: Path) -> None:
                 parent.chmod(mode | stat.S_IXOTH)
     except OSError as error:
         raise Misconfigured(
-            f"Root's Postgres runs as user {_POSTGRES_ID}, which cannot be let in: {error.strerror}: {error.filename}.",
+            f"Under root, Postgres runs as user id {_POSTGRES_ID}, which cannot get access to {error.filename}:"
+            f" {error.strerror}.",
             hint=f"Run Esker as a user other than root, or choose another data directory. {_ELSEWHERE}",
         ) from error
 

@@ -233,7 +233,7 @@ class _ObserverAnswerReader:
                 yield self._fact(fact)
             except FactRefused as error:
                 refused[error.reason] += 1
-                # A fact that says nothing is dropped without asking again.
+                # An empty fact is dropped without asking again.
                 if error.reason != "says_nothing":
                     complaints.append(str(error))
         if not last and is_half_bad(len(complaints), len(answer.facts)):
@@ -242,7 +242,7 @@ class _ObserverAnswerReader:
     def _fact(self, answer: FactAnswer) -> Fact:
         """Make a fact of an answer. Raises FactRefused."""
         if not says_something(answer.text):
-            raise FactRefused("says_nothing", "a fact says nothing")
+            raise FactRefused("says_nothing", "a fact is empty")
         if unknown := [seq for seq in answer.sources if seq not in self.messages]:
             raise FactRefused("unknown_source", f"message {unknown[0]} was not shown")
         if self.echoes.contain(answer.text):

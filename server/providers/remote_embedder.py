@@ -17,7 +17,7 @@ _PART_TOKENS = 400
 
 
 class RemoteEmbedder:
-    """Vectors over HTTP, from a server that makes no difference between rows and questions."""
+    """Vectors over HTTP, from a server that embeds rows and questions alike."""
 
     lanes = 4
 

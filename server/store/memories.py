@@ -249,7 +249,7 @@ async def add_restatements(
 
 
 async def inherit_sources(connection: Connection, by: Mapping[str, str]) -> None:
-    """Copy sources: for each key of `by`, a superseded row, to its value, the row that restates all of it."""
+    """Copy the sources of superseded rows (the keys of `by`) to the rows that restate them (its values)."""
     for memory_id, by_id in by.items():
         await connection.execute(SQL["inherit_sources"], {"id": memory_id, "by_id": by_id})
 

@@ -101,7 +101,7 @@ class Size:
 
 @dataclass(frozen=True, slots=True)
 class Neighbour:
-    """A neighbour in the same session of the memory with the number `of_number`, with the tokens of both."""
+    """A row next to the memory number `of_number` in its session; `tokens` are its own, `of_tokens` that memory's."""
 
     of_number: int
     of_tokens: int

@@ -137,7 +137,7 @@ async def test_a_failing_model_loses_nothing_and_its_failure_is_visible(
     shown = (await client.get(f"/v1/sessions/{session}")).json()
     assert (shown["observed_messages"], shown["unobserved_tokens"] > 0) == (0, True)
     [job] = shown["jobs"]
-    # A key that is not taken says nothing about the job, so it is no attempt.
+    # A key that is not accepted says nothing about the job, so the attempt does not count.
     attempts = 0 if bad.status == 401 else 1
     assert (job["kind"], job["state"], job["attempts"]) == ("observe", "ready", attempts)
     assert job["last_error"] in answer.json()["detail"]

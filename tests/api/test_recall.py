@@ -389,7 +389,7 @@ async def test_a_few_unknown_words_do_not_hide_an_answer(client: httpx2.AsyncCli
     await noted(client, *KEPT)
     for question in (
         "Where do we keep the rye flour?",
-        # With a word misspelt, in a name that memory does not know, and with words for a thing that it does not use.
+        # One misspelt word, one unknown name, and synonyms that memory does not contain.
         "Where do we keep the rye fluor?",
         "Where does Zbigniew keep his flour?",
         "In which building is the rye flour for baking stored?",
@@ -473,7 +473,7 @@ async def test_an_unknown_project_matches_nothing_and_similar_names_are_suggeste
     session = await opened(client, "s", project="bridge")
     for known in ({"project": "me/ferry"}, {}, {"project": "bridge"}, {"session_id": session, "scope": "project"}):
         assert (await recalled(client, "ferry", **known))["unknown_project"] is None
-    # Where all of the pool is searched, a project is no filter.
+    # When the whole pool is searched, a project is not a filter.
     assert (await recalled(client, "ferry", project="harbour", scope="pool"))["unknown_project"] is None
 
 

@@ -18,7 +18,7 @@ from tests.support.processes import ROOT, environment, esker, served
 
 RULE = "Never use floats for money."
 ASKED = "Please look at the {0} page."
-# A report and the one that overtakes it.
+# A report and a later report that replaces it.
 REPORTED = (
     "The limit of the {0} queue in the worker is 30 jobs.",
     "The limit of the {0} queue in the worker is 40 jobs.",

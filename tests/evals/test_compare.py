@@ -33,7 +33,7 @@ def test_a_loss_on_every_fifth_query_is_worse_and_a_gain_better() -> None:
 
 
 def test_ups_and_downs_that_cancel_are_noise() -> None:
-    dice = random.Random(1)  # noqa: S311 - no secret
+    dice = random.Random(1)  # noqa: S311 - not a secret
     before = [dice.random() for _ in range(200)]
     after = [value + dice.gauss(0, 0.1) for value in before]
     [change] = changes(queries(before), queries(after), seed=0)

@@ -102,7 +102,7 @@ async def test_outside_a_pool_no_row_is_visible(parts: Parts, who: Principal, da
         assert await single.ask("SELECT * FROM memories") == []
         async with single.tenant(who.pool_id):
             pass
-        # On a connection that carried a tenant the setting reads as an empty string, which is no uuid.
+        # On a connection that carried a tenant the setting reads as an empty string, which is not a uuid.
         with pytest.raises(psycopg.errors.InvalidTextRepresentation):
             await single.ask("SELECT * FROM memories")
 

@@ -18,7 +18,7 @@ from tests.support.serving import serving_app
 
 @dataclass(frozen=True, slots=True)
 class ScriptedAnswer:
-    """One scripted answer; `raw` is a body that may be no message at all."""
+    """One scripted answer; `raw` is a body that need not be a message."""
 
     text: str = ""
     stop_reason: str = "end_turn"

@@ -78,7 +78,7 @@ def test_remarks_beside_output_in_one_paragraph_are_the_persons() -> None:
     assert authorship(f"{output}\nwhy does it stop?").own == "why does it stop?"
 
 
-def test_what_a_person_presents_is_not_theirs() -> None:
+def test_a_text_that_a_person_presents_is_not_theirs() -> None:
     read = authorship("the linter says:\n\nNever use floats for money.\n\nWe use Postgres 16 here.")
     assert [said for said in read.own.splitlines() if said] == ["the linter says:", "We use Postgres 16 here."]
 

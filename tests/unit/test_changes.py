@@ -128,7 +128,7 @@ def test_a_fact_replaces_several_earlier_ones_of_its_slice() -> None:
     ]
 
 
-def test_what_an_agent_finds_is_neither_answered_nor_overtaken_by_its_other_findings() -> None:
+def test_a_finding_of_an_agent_is_neither_answered_nor_replaced_by_its_other_findings() -> None:
     found = row("With a threshold of 0.85, 9 of 50 pairs are wrong.", label=labels.FOUND)
     assert said("Make it 0.95.", [found]).replaces is None
     assert said("The threshold of the news is 0.95 now.", [found], label=labels.FOUND).replaces is None

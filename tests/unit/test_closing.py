@@ -47,7 +47,7 @@ def test_a_report_becomes_rows_by_what_it_says_was_found_done_and_left_open() ->
     assert {fact.trust for fact in found} == {"assistant"}
 
 
-def test_a_proposal_and_an_offer_at_the_end_are_no_rows_until_the_user_agrees() -> None:
+def test_a_proposal_and_an_offer_at_the_end_become_rows_only_when_the_user_agrees() -> None:
     asked: list[tuple[Role, object]] = [("user", "Why are people logged out?"), ("assistant", REPORT)]
     assert not [fact for fact in facts(*asked) if "Redis" in fact.content or "Shall I" in fact.content]
     agreed = the_fact("Redis", facts(*asked, ("user", "yes")))
@@ -57,7 +57,7 @@ def test_a_proposal_and_an_offer_at_the_end_are_no_rows_until_the_user_agrees() 
 
 
 @pytest.mark.parametrize("reply", ["no", "not now", "why Redis?"])
-def test_a_proposal_that_the_user_does_not_agree_to_is_no_decision(reply: str) -> None:
+def test_a_proposal_that_the_user_does_not_agree_to_is_not_a_decision(reply: str) -> None:
     found = facts(("user", "Why are people logged out?"), ("assistant", REPORT), ("user", reply))
     assert not [fact for fact in found if fact.category == "decision" and "TTL" in fact.content]
 

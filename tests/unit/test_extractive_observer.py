@@ -499,7 +499,7 @@ def test_a_condition_a_third_party_and_a_pause_decide_nothing(said: str) -> None
     assert not [fact for fact in facts(conversation(("user", said))) if fact.category in ("decision", "preference")]
 
 
-def test_what_a_speaker_says_of_themselves_without_a_subject_is_kept_with_their_name() -> None:
+def test_a_speakers_statement_about_themselves_without_a_subject_is_kept_with_their_name() -> None:
     shown = conversation(
         ("user", "Kai: How was the summer, did you get around?"),
         ("user", "Noor: Cold but lovely, we had snow in June. Also started violin lessons at the town school."),
@@ -517,7 +517,7 @@ def test_a_question_that_a_reply_is_kept_with_gives_it_neither_a_time_nor_a_rese
     assert (reply.tentative, reply.refers_from, reply.valid_until) == (False, None, None)
 
 
-def test_a_message_with_an_image_is_about_the_image_and_not_about_what_was_said_before() -> None:
+def test_a_message_with_an_image_is_about_the_image_and_not_about_earlier_messages() -> None:
     image: Json = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AA=="}}
     words: Json = {
         "type": "text",
@@ -548,7 +548,7 @@ def test_an_order_that_gives_a_value_is_a_decision() -> None:
     assert (order.category, order.priority) == ("decision", "medium")
 
 
-def test_thanks_are_no_task() -> None:
+def test_thanks_are_not_a_task() -> None:
     shown = conversation(
         ("user", "Please fix the login."), ("assistant", "Done."), ("user", "danke dir, schönes Wochenende!")
     )

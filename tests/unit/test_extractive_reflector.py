@@ -55,7 +55,7 @@ def test_a_persons_ruling_stays_verbatim_in_a_row_of_its_own() -> None:
     assert (rule.priority, rule.category) == ("high", "preference")
 
 
-def test_a_request_goes_into_its_outcome_and_what_happened_between_stays_row_by_row() -> None:
+def test_a_request_is_merged_into_its_outcome_and_the_rows_between_stay_separate() -> None:
     rows = log(ASKED, FAILED, CHANGED, FIXED)
     drafts = condensed(rows).drafts
     assert [draft.content for draft in drafts] == [FAILED[0], CHANGED[0], FIXED[0]]
@@ -211,13 +211,13 @@ def test_a_ruling_on_something_else_replaces_nothing(name: str) -> None:
 
 
 @pytest.mark.parametrize("trust", ["assistant", "tool", "external"])
-def test_nobody_but_the_user_replaces_what_the_user_ruled(trust: str) -> None:
+def test_only_the_user_replaces_a_ruling_of_the_user(trust: str) -> None:
     old = ruling("User decision: the target kernel of the fleet is 6.6.31.")
     said = ("The target kernel of the fleet is 6.6.34.", "high", "decision", trust)
     assert left(old, said) == [old[0], said[0]]
 
 
-def test_a_stale_copy_of_an_older_value_goes_and_lends_its_trust_to_nothing() -> None:
+def test_a_stale_copy_of_an_older_value_is_dropped_and_lends_its_trust_to_no_row() -> None:
     old = ruling("User decision: the crown fitting is on 17 March 2026 at 09:00.")
     new = ruling("User corrected: the crown fitting is now on 19 March 2026 at 15:45.", "state_change")
     rows = log(old, new, ("calendar: Crown fitting, 17 March 2026 09:00", "medium", "fact", "tool"))
@@ -262,7 +262,7 @@ def test_a_dialogue_in_which_nothing_changes_outdates_no_ruling(category: str) -
     assert wrong == []
 
 
-def test_a_question_goes_when_a_later_row_answers_it_and_stays_otherwise() -> None:
+def test_a_question_is_dropped_when_a_later_row_answers_it_and_stays_otherwise() -> None:
     asked = ("User asked: does the search index of the shop need a rebuild?", "medium", "next_step", "user")
     answer = ("The search index of the shop needs no rebuild.", "medium", "fact", "assistant")
     other = ("The login page of the blog is slow.", "medium", "fact", "assistant")
@@ -271,7 +271,7 @@ def test_a_question_goes_when_a_later_row_answers_it_and_stays_otherwise() -> No
     assert left(answer, asked) == [answer[0], asked[0]]
 
 
-def test_an_open_matter_goes_when_a_later_row_tells_how_it_ended() -> None:
+def test_an_open_matter_is_dropped_when_a_later_row_reports_its_end() -> None:
     open_matter = ("Assistant: the invoices and tariffs are next to move.", "medium", "next_step", "assistant")
     ended = ("The invoices and tariffs are moved.", "medium", "outcome", "assistant")
     assert left(open_matter, ended) == [ended[0]]
@@ -309,14 +309,14 @@ def test_a_repeat_by_a_tool_lends_its_trust_to_no_ruling() -> None:
     assert reflected.dropped_ids == (rows[0].id,)
 
 
-def test_a_suspicion_goes_when_the_cause_is_found() -> None:
+def test_a_suspicion_is_dropped_when_the_cause_is_found() -> None:
     suspected = ("Assistant suspects the clock of the runner of being the cause.", "medium", "fact", "assistant")
     found = ("Assistant found the cause: test_locale leaves LC_ALL set.", "high", "fact", "assistant")
     assert left(suspected, found) == [found[0]]
     assert left(found, suspected) == [found[0], suspected[0]]
 
 
-def test_a_tools_report_on_a_wrong_suspicion_goes_with_it() -> None:
+def test_a_tools_report_on_a_wrong_suspicion_is_dropped_with_it() -> None:
     suspected = ("Assistant suspects the job on port 5433 of being the cause.", "medium", "fact", "assistant")
     tried = ("50 runs with port 5433 reserved: 6 failures.", "medium", "fact", "tool")
     other = ("50 runs in their own processes: 0 failures.", "medium", "fact", "tool")
@@ -325,7 +325,7 @@ def test_a_tools_report_on_a_wrong_suspicion_goes_with_it() -> None:
     assert left(suspected, tried, other) == [suspected[0], tried[0], other[0]]
 
 
-def test_a_choice_that_is_left_open_goes_when_the_user_makes_it() -> None:
+def test_a_choice_that_is_left_open_is_dropped_when_the_user_makes_it() -> None:
     for undecided, made in (
         ("User: induction or gas is undecided.", "User decision: induction, the model IH-64."),
         ("レンタカーを借りるかどうかは未定。", "今回レンタカーは借りない。バスで行く。"),
@@ -339,13 +339,13 @@ def test_a_choice_that_is_left_open_goes_when_the_user_makes_it() -> None:
         ]
 
 
-def test_a_decision_about_somebody_settles_no_choice_about_them() -> None:
+def test_a_decision_about_a_person_settles_no_choice_about_them() -> None:
     choice = ("User: whether Fenwick Street moves is undecided.", "medium", "next_step", "user")
     about = ruling("User decision: the footage at Fenwick Street is kept.")
     assert left(choice, about) == [choice[0], about[0]]
 
 
-def test_a_failure_goes_when_an_outcome_says_that_it_works() -> None:
+def test_a_failure_is_dropped_when_an_outcome_says_that_it_works() -> None:
     failed = ("pytest: test_total fails, 98.00 expected, got 97.99.", "high", "issue", "tool")
     works = ("Outcome: test_total passes since commit e0b47d2.", "medium", "outcome", "assistant")
     other = ("Outcome: test_sums passes since commit e0b47d2.", "medium", "outcome", "assistant")
@@ -355,7 +355,7 @@ def test_a_failure_goes_when_an_outcome_says_that_it_works() -> None:
     assert left(failed, begun) == [failed[0], begun[0]]
 
 
-def test_a_status_goes_when_a_tool_reports_a_later_one_of_the_same_thing() -> None:
+def test_a_status_is_dropped_when_a_tool_reports_a_later_one_of_the_same_thing() -> None:
     status = ("checkout-eu answers 503 to 61 % of the requests.", "medium", "issue", "tool")
     later = ("checkout-eu at 03:04 UTC: 0.2 % errors.", "medium", "outcome", "tool")
     other = ("checkout-us at 03:04 UTC: 0.2 % errors.", "medium", "outcome", "tool")
@@ -363,7 +363,7 @@ def test_a_status_goes_when_a_tool_reports_a_later_one_of_the_same_thing() -> No
     assert left(status, other) == [status[0], other[0]]
 
 
-def test_a_statement_of_the_assistant_goes_when_the_user_says_no_to_it() -> None:
+def test_a_statement_of_the_assistant_is_dropped_when_the_user_says_no_to_it() -> None:
     said = ("Assistant found: H2 is confirmed at the 5 % level.", "medium", "outcome", "assistant")
     no = ("User: no, with four hypotheses H2 is not significant.", "high", "issue", "user")
     agrees = ("User: with four hypotheses H2 is not significant.", "high", "issue", "user")
@@ -397,7 +397,7 @@ def test_a_report_that_the_user_calls_wrong_goes() -> None:
         ("SP-20の画面：「校正OK」。", "画面の表示は信用しない。ずれが残っている。"),
     ],
 )
-def test_a_report_goes_when_the_user_does_not_believe_its_source(said: str, ruled: str) -> None:
+def test_a_report_is_dropped_when_the_user_does_not_believe_its_source(said: str, ruled: str) -> None:
     told, other = (said, "medium", "fact", "external"), ("The lab is closed on Fridays.", "medium", "fact", "external")
     assert left(told, other, ruling(ruled)) == [other[0], ruled]
     assert left((*told[:3], "assistant"), ruling(ruled)) == [said, ruled]
@@ -428,7 +428,7 @@ PASSED_OVER = [
 
 
 @pytest.mark.parametrize("row", PASSED_OVER, ids=lambda row: row[0])
-def test_a_question_or_an_offer_goes_once_the_user_went_on(row: tuple[str, str, str, str]) -> None:
+def test_a_question_or_an_offer_is_dropped_once_the_user_went_on(row: tuple[str, str, str, str]) -> None:
     assert left(row, RULE) == [RULE[0]]
     assert left(RULE, row) == [RULE[0], row[0]]
     assert left((row[0], "high", *row[2:]), RULE) == [row[0], RULE[0]]
@@ -437,7 +437,7 @@ def test_a_question_or_an_offer_goes_once_the_user_went_on(row: tuple[str, str, 
     assert row[0] in [draft.content for draft in condensed([asked, condensed_before, *log(NOISE[0])]).drafts]
 
 
-def test_a_question_of_the_assistant_goes_once_a_later_session_took_place_and_one_of_the_user_stays() -> None:
+def test_a_question_of_the_assistant_is_dropped_once_a_later_session_took_place_and_one_of_the_user_stays() -> None:
     for text, trust, kept in (
         ("Assistant asked whether the order should be reversed.", "assistant", []),
         ("User asked: would the other order be better?", "user", ["User asked: would the other order be better?"]),
@@ -456,7 +456,7 @@ def test_a_ruling_that_quotes_a_question_is_none() -> None:
 # Restatements --------------------------------------------------------------------------------------------------------
 
 
-def test_a_restatement_that_the_user_calls_one_goes_into_the_earlier_row() -> None:
+def test_a_restatement_that_the_user_calls_one_is_merged_into_the_earlier_row() -> None:
     first = ("User: an aisle seat for me, a window seat for Nuria.", "medium", "preference", "user")
     again = ("User: as always, aisle for me, Nuria gets the window.", "medium", "fact", "user")
     rows = log(first, again, ASKED)
@@ -508,7 +508,7 @@ def test_statements_of_a_person_and_condensed_ones_are_not_joined(changes: dict[
     assert [draft.content for draft in condensed([*rows, *log(ASKED)]).drafts] == [row.content for row in rows]
 
 
-def test_a_long_statement_before_a_colon_is_no_heading() -> None:
+def test_a_long_statement_before_a_colon_is_not_a_heading() -> None:
     said = "Assistant found: The session is a signed token that lives for 15 minutes and is never renewed by a request"
     rows = report(f"{said}: this throws people out.", f"{said}: a slow booking is lost.")
     assert [draft.content for draft in condensed([*rows, *log(ASKED)]).drafts] == [row.content for row in rows]
@@ -568,7 +568,7 @@ def test_a_detail_that_can_be_looked_up_stays(row: tuple[str, str, str, str]) ->
     assert left(RULE, row) == [RULE[0], row[0]]
 
 
-def test_a_failure_without_a_cause_goes_when_the_work_came_to_an_outcome() -> None:
+def test_a_failure_without_a_cause_is_dropped_when_the_work_came_to_an_outcome() -> None:
     failed = ("`make test` failed: KeyError: 'id'", "low", "issue", "tool")
     assert left(failed, FIXED) == [FIXED[0]]
     assert left(FIXED, failed) == [FIXED[0], failed[0]]

@@ -339,7 +339,7 @@ def test_a_sentence_after_an_escaped_line_end_is_grounded_word_for_word(fact: st
     assert missing(fact, f"Done\\n{fact}") == []
 
 
-def test_nothing_occurs_across_two_sources() -> None:
+def test_a_claim_is_not_grounded_by_two_sources_joined() -> None:
     assert missing("Said “one two”", "one", "two") == ["one two"]
     assert missing("port 5432", "54", "32") == ["5432"]
 

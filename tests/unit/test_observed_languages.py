@@ -95,14 +95,14 @@ def test_a_report_says_what_was_done_and_what_is_left(language: str) -> None:
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_only_what_is_missing_now_is_left_open(language: str) -> None:
+def test_only_work_that_is_still_missing_is_left_open(language: str) -> None:
     assert [fact.category for fact in _facts(language, "is_missing")] == ["next_step"]
     assert all(fact.category != "next_step" for fact in _facts(language, "was_missing"))
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("kind", ["plea", "advice", "thinking", "restarted"])
-def test_what_an_agent_advises_considers_and_restarts_is_no_finding(language: str, kind: str) -> None:
+def test_advice_considerations_and_restarts_of_an_agent_are_not_findings(language: str, kind: str) -> None:
     assert _facts(language, kind) == []
 
 

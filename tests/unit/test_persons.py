@@ -27,7 +27,7 @@ def test_every_sentence_of_a_message_keeps_its_speaker() -> None:
 @pytest.mark.parametrize(
     "prefix", ["{}: ", "**{}**: ", "**{}:** ", "[{}] ", "[{}]: ", "{} (2:30 pm): ", "[14:30] {}: "]
 )
-def test_a_name_is_read_in_each_form_and_is_no_part_of_the_statement(prefix: str) -> None:
+def test_a_name_is_read_in_each_form_and_is_not_part_of_the_statement(prefix: str) -> None:
     facts = chat(
         ("user", prefix.format("Ines") + "I adopted a cat."), ("user", prefix.format("Karl") + "I bought a boat.")
     )

@@ -24,14 +24,14 @@ def test_a_choice_of_one_word_is_kept_with_its_question() -> None:
     assert chosen == "Asked “Should we use Redis or Postgres for the sessions?”, user answered: Postgres"
 
 
-def test_a_yes_keeps_what_limits_it() -> None:
+def test_a_yes_keeps_its_conditions() -> None:
     [agreed] = replied("Should I book a hotel room in Lisbon for May?", "Yes. Not a hotel, a small cabin near the sea.")
     assert "Lisbon for May" in agreed
     assert "Not a hotel, a small cabin near the sea." in agreed
 
 
 @pytest.mark.parametrize("reply", ["no idea yet", "I don't know"])
-def test_a_reply_that_avoids_the_answer_is_no_row(reply: str) -> None:
+def test_a_reply_that_avoids_the_answer_is_not_kept(reply: str) -> None:
     assert replied("Where should we stay in Lisbon?", reply) == []
 
 
@@ -66,7 +66,7 @@ def test_names_figures_and_causes_make_a_statement_tell_more(more: str, less: st
     assert weight(more) > weight(less)
 
 
-def test_names_are_what_can_be_looked_up() -> None:
+def test_names_are_words_that_can_be_looked_up() -> None:
     assert names("Set `max tries` in src/auth.ts for ECONNRESET with --strict, please.") == [
         "max tries",
         "src/auth.ts",
@@ -76,11 +76,11 @@ def test_names_are_what_can_be_looked_up() -> None:
 
 
 @pytest.mark.parametrize("said", ["It is slow.", "That works.", "The reason is the clock.", "ok"])
-def test_a_statement_that_points_back_or_says_nothing_does_not_stand_alone(said: str) -> None:
+def test_a_statement_that_points_back_or_is_empty_is_not_understood_alone(said: str) -> None:
     assert not stands_alone(said)
 
 
 @pytest.mark.parametrize("said", ["The importer reads 500 rows per batch.", "`auth.ts` checks the clock."])
-def test_a_statement_with_a_subject_stands_alone(said: str) -> None:
+def test_a_statement_with_a_subject_is_understood_alone(said: str) -> None:
     assert stands_alone(said)
     assert not leans(said)

@@ -53,7 +53,7 @@ def test_a_bold_lead_is_kept_with_its_item() -> None:
     ]
 
 
-def test_bold_words_that_a_sentence_goes_on_with_are_no_lead() -> None:
+def test_bold_words_inside_a_sentence_are_not_a_lead() -> None:
     assert texts("- **Create it once**; keep a flag") == ["Create it once; keep a flag"]
 
 
@@ -81,7 +81,7 @@ def test_a_row_of_a_table_names_its_columns_and_leaves_out_empty_cells() -> None
     assert {said.columns for said in statements(text)} == {"Service Port Owner"}
 
 
-def test_code_rules_and_quotations_are_no_statements() -> None:
+def test_code_rules_and_quotations_are_not_statements() -> None:
     text = "It works.\n```python\nprint('a statement.')\n```\n---\n> Quoted.\n~~~\nmore code.\n~~~\nDone now."
     assert texts(text) == ["It works.", "Done now."]
 

@@ -84,12 +84,12 @@ VACUUM ANALYZE
 CREATE TABLE IF NOT EXISTS bench_texts (id text PRIMARY KEY, content text NOT NULL)
 
 -- name: bare_insert
--- The least that storing rows costs.
+-- The floor of storing rows: one INSERT into a table without further indexes.
 INSERT INTO bench_texts (id, content)
 SELECT id, content FROM jsonb_to_recordset(%(rows)s::jsonb) AS new (id text, content text)
 
 -- name: bare_read
--- The least that showing rows costs: reading them by their keys.
+-- The floor of showing rows: reading them by their keys.
 SELECT id, content FROM memories WHERE pool_id = %(pool)s::uuid AND id = ANY (%(ids)s)
 
 -- name: some_rows

@@ -12,7 +12,7 @@ MOST_BREAKPOINTS = 4
 
 HINT = (
     "This conversation began before the messages below. What mattered in the earlier ones is kept in the observations"
-    " above. Go on where the messages leave off: do not greet anew, and do not ask again for what stands above."
+    " above. Continue where the messages leave off: do not greet again, and do not ask for anything stated above."
 )
 """Sent to the model if earlier messages are left out."""
 
@@ -41,7 +41,7 @@ def system_blocks(caller: Sequence[Block], pack: str, changing: Sequence[str]) -
     if marks > MOST_BREAKPOINTS:
         raise InvalidInput(
             f"system has {marks} cache_control marks; the Messages API takes {MOST_BREAKPOINTS}.",
-            hint="Leave out those in the middle: a later mark covers what stands before it.",
+            hint="Leave out those in the middle: a mark covers everything before it.",
         )
     stable: Block = {"type": "text", "text": pack}
     if marks < MOST_BREAKPOINTS:

@@ -47,7 +47,7 @@ _SHOUTED: Mapping[str, Form] = {
     "EPISODES": "block",
     "USER_SUMMARY": "block",
 }
-# Names that people use as well, and how the content of a client's own elements begins.
+# Element names that people use as well: an element is a client's own only if its content begins like this.
 _BEGINNINGS = {
     "rules": re.compile(r"\s{0,20}(?:The rules section\b|<\w)"),
     "project_context": re.compile(r"\s{0,20}Project-specific instructions and guidelines:"),

@@ -158,7 +158,7 @@ def counted(match: re.Match[str]) -> tuple[int, CalendarUnit]:
 
 
 def times(word: str) -> int:
-    """Return how many units a word stands for: a fortnight is two weeks."""
+    """Return how many units a word means: a fortnight is two weeks."""
     return 2 if word.startswith("fortnight") else 1
 
 

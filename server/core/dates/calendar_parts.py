@@ -27,7 +27,7 @@ from esker.server.core.dates.calendar import (
 from esker.server.core.words.lists import any_of, keyed
 
 Choose = Callable[[Callable[[int], Days], date], Days | None]
-"""Chooses the year of an expression without one, given a function from year to days, and today; returns its days."""
+"""Chooses a year for a date without one: takes its days in any year, and today; returns its days in that year."""
 
 _HALVES = {"上半年": 1, "上半期": 1, "前半": 1, "下半年": 2, "下半期": 2, "後半": 2}
 _ORDINALS = {word: int(number) for word, number in keyed("dates.ordinals").items()}

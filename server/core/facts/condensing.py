@@ -139,5 +139,5 @@ def _too_little(written: Iterable[Draft], by_id: Mapping[str, Memory]) -> str | 
         largest = max((row.tokens for row in sources if row.priority == "high"), default=0)
         least = max(_LEAST_SHARE * sum(row.tokens for row in sources), _LEAST_SHARE_OF_HIGH * largest)
         if len(terms(draft.content)) < _FEWEST_TERMS or estimate_tokens(draft.content) < least:
-            return "a row says too little of what it stands for"
+            return "a row says too little of its sources"
     return None

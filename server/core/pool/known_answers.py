@@ -111,7 +111,7 @@ def _first_query(
     text: MemoryText, words: Sequence["_CandidateWord"], ways: Sequence[QuestionKind], few: int, seed: int
 ) -> KnownAnswer | None:
     for way in ways:
-        draw = random.Random(f"{seed} {text.id}")  # noqa: S311 - no secret
+        draw = random.Random(f"{seed} {text.id}")  # noqa: S311 - not a secret
         if chosen := _chosen(words, way, few, draw):
             query = " ".join([*chosen, f"on {_day(text.said_at)}"] if way == "date" else chosen)
             return KnownAnswer(query, way, text.id, text.tier, in_one_line(text.content, chosen))
@@ -158,9 +158,9 @@ def _is_proper(text: str, word: Word) -> bool:
 
 
 def _chosen(words: Sequence[_CandidateWord], way: QuestionKind, few: int, draw: random.Random) -> list[str]:
-    """Return words of a text to ask for it with, in its order, or none if it allows no question of this way.
+    """Return the words of a question that a text answers, in its order; empty if it allows no such question.
 
-    They are at most half of the text's words, and few texts contain one of them.
+    They are at most half of the text's words, and at most `few` texts contain the rarest of them.
     """
     most = min(_MOST_WORDS[way], len(words) // 2)
     rarest = sorted(filter(_can_be_asked, words), key=lambda each: (each.frequency, each.word.start))
@@ -211,7 +211,7 @@ _QUESTIONS = (
 
 def made_up_words(seed: int) -> Iterator[str]:
     """Yield made-up words without end; the same ones for a seed."""
-    draw = random.Random(f"words {seed}")  # noqa: S311 - no secret
+    draw = random.Random(f"words {seed}")  # noqa: S311 - not a secret
     while True:
         syllables = [draw.choice(_OPENINGS) + draw.choice(_VOWELS) for _ in range(2)]
         yield "".join(syllables) + draw.choice(_ENDINGS)
@@ -219,7 +219,7 @@ def made_up_words(seed: int) -> Iterator[str]:
 
 def unanswerable(words: Sequence[str], seed: int) -> list[str]:
     """Return a question about each pair of these words, which no text contains."""
-    draw = random.Random(f"questions {seed}")  # noqa: S311 - no secret
+    draw = random.Random(f"questions {seed}")  # noqa: S311 - not a secret
     return [
         _QUESTIONS[n % len(_QUESTIONS)].format(*pair, Name=pair[0].capitalize(), number=draw.randrange(1_000, 9_999))
         for n, pair in enumerate(zip(words[::2], words[1::2], strict=False))

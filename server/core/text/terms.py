@@ -51,7 +51,7 @@ def index_terms(text: str) -> list[str]:
 
 
 def asked_terms(query: str) -> list[tuple[str, ...]]:
-    """Return the words of a query in order, each once and with all terms that can stand for it in the index.
+    """Return the words of a query in order, each once and with all terms that it can have in the index.
 
     A query is often too short to show its language; then its words are stemmed by the rules of all possible ones.
     Numbers and parts of one or two letters in an identifier are left out: they occur in many other identifiers.

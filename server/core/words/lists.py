@@ -17,7 +17,7 @@ Entries = Mapping[str, tuple[str, ...]]
 """The entries of one list by language."""
 
 _APOSTROPHE = re.compile(r"(?<=\w)'(?=\w)")
-# People leave these apostrophes out, and what is left is no other word: "dont", "lets", "thats", "im", "ive".
+# People leave these apostrophes out, and the result is not another word: "dont", "lets", "thats", "im", "ive".
 _OFTEN_LEFT_OUT = re.compile(r"(?<=n)'(?=t(?!\w))|(?<=\blet)'(?=s)|(?<=\bthat)'(?=s)|(?<=\bi)'(?=m\b|ve\b)")
 _IN_CJK = re.compile(f"[{CJK}]")
 # These characters make an entry a regular expression. A full stop alone does not: abbreviations end with one.

@@ -72,7 +72,7 @@ class Hindsight:
         if said != self._said:
             self._said, self._superseded = said, _superseded(said)
         found = dict(self._superseded)
-        # A reflection took back its ruling already; the one before is another.
+        # A row of a reflection takes nothing back: the reflection dropped the withdrawn ruling already.
         observed = {row.id for row in rows if row.kind == "observation"}
         for place, (newer, earlier) in enumerate(_candidates(read)):
             left = [older for older in earlier if older.memory.id not in found]

@@ -34,7 +34,7 @@ _MARKUP = re.compile(
 
 
 def speakers(messages: Sequence[StoredMessage]) -> Mapping[int, str]:
-    """Return the name of each message's speaker by its number; empty if the messages name nobody."""
+    """Return the name of each message's speaker by its number; empty if the messages name no speaker."""
     said = _said(messages)
     named = {seq: _name(found) for seq, text in said.items() if (found := _NAMED.match(text))}
     if len(named) >= max(_FEWEST, _MOST * len(said)):

@@ -393,7 +393,7 @@ def _compared(now: Value, then: Value, said: Assertion, other: Assertion) -> _Ve
     if now.added or then.added or now.terms <= there or then.terms <= now.terms:
         return _Verdict.NOTHING
     same_kind = _is_numbered(now, then) or _same_kind(now, then, waived=said.corrects, marked=marked)
-    # Of "in the export the accents are broken" the place is no thing that has a value.
+    # In "in the export the accents are broken" the place is not a thing that has a value.
     is_place = now.relation.startswith("at ") and then.relation == "is" and bool(then.scope) and not then.thing
     if not same_kind or is_place or _are_two_things(now, then):
         return _Verdict.NOTHING
@@ -473,7 +473,7 @@ def _same_kind(now: Value, then: Value, *, waived: bool, marked: bool) -> bool:
 
 
 def _is_only_one(now: Value, then: Value) -> bool:
-    """Whether a subject can have only one such value: it is that, in so many words, or it is an amount or a date."""
+    """Whether a subject can have only one such value: an amount or a date, or what the subject is said to be."""
     if now.is_amount:
         return True
     return now.relation == then.relation and now.relation.startswith("is")
@@ -495,7 +495,7 @@ def _is_about(subject: frozenset[str], other: Assertion, *, alone: bool) -> bool
 
 def _answers(now: Value, then: Value, said: Assertion) -> bool:
     if now.kind == then.kind == "number" and _DIGITS.sub("9", now.text) != _DIGITS.sub("9", then.text):
-        return False  # "1e-4" is no score of 0.797
+        return False  # "1e-4" is not a score like 0.797
     if not now.is_amount and (not said.corrects or now.relation != then.relation or now.relation == "is"):
         return False
     return (now.marked or said.corrects) and _same_kind(now, then, waived=False, marked=True)

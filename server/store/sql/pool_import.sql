@@ -96,7 +96,7 @@ FROM unnest(%(ids)s::text[], %(last_seqs)s::bigint[]) AS new (id, last_seq)
 WHERE s.id = new.id
 
 -- name: existing_parents
--- The existing ones of these sessions and groups.
+-- Those of these sessions and groups that exist.
 SELECT id FROM sessions WHERE id = ANY (%(ids)s)
 UNION ALL
 SELECT id FROM observation_groups WHERE id = ANY (%(ids)s)
