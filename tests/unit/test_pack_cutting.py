@@ -84,6 +84,13 @@ def test_a_pack_that_fits_is_unchanged(pack: str) -> None:
     assert cut_pack(pack, 100_000) == pack
 
 
+def test_a_row_that_fits_exactly_is_shown() -> None:
+    pack = EMPTY.replace("s>\n</global", f"s>\n* 🔴 The first.\n* 🔴 {'A second. ' * 20}\n</global")
+    rest = "(1 more rows are not shown; recall_memory finds them.)\n"
+    with_one = len(EMPTY) + len("* 🔴 The first.\n") + len(rest)
+    assert [len(rows(cut_pack(pack, limit))[0]) for limit in (with_one - 1, with_one)] == [0, 1]
+
+
 def test_two_long_parts_get_half_each_and_a_short_one_leaves_its_rest_to_the_other() -> None:
     def pack(pool: int, own: int) -> str:
         best = "".join(f"* 🔴 {n:04d} {'x' * 90}\n" for n in range(pool))

@@ -33,4 +33,5 @@ def test_an_order_and_a_row_without_a_subject_are_not_worth_their_tokens(
 
 
 def test_a_note_is_never_an_order() -> None:
-    assert worthless("User asked: run the linter before every commit", "manual") is None
+    order = "User asked: run the linter of billing"
+    assert (worthless(order, "observation"), worthless(order, "manual")) == ("order", None)

@@ -26,6 +26,7 @@ from esker.server.core.recall.selection import (
     candidates_in_window,
     choose,
     ranked,
+    without_seen,
 )
 from esker.server.core.records import Calibration, Memory, Tier
 from esker.server.core.text.tokens import estimate_tokens
@@ -311,6 +312,20 @@ def test_the_last_written_of_equal_rows_comes_first() -> None:
     assert [one.id for one in best_first([found("memory", f"mem_{n}", 1.0) for n in (1, 3, 2)])] == [
         "mem_3", "mem_2", "mem_1",
     ]  # fmt: skip
+
+
+# Seen hits ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_hit_is_left_out_if_the_caller_has_seen_it_or_a_row_that_says_the_same() -> None:
+    rows = [memory("The river is the Rhine."), memory("The river is the Rhine!"), memory("The bridge is blue.")]
+    answer = chosen([found("memory", row.id, 3.0 - n / 2) for n, row in enumerate(rows)], rows)
+    assert [(hit.id, hit.same) for hit in answer.hits] == [(rows[0].id, [rows[1].id]), (rows[2].id, [])]
+    for seen in rows[:2]:
+        unseen = without_seen(answer, {seen.id})
+        assert ([hit.id for hit in unseen.hits], unseen.seen) == ([rows[2].id], 1)
+        assert reasons(unseen)[rows[0].id] == "seen"
+    assert without_seen(answer, set()).hits == answer.hits
 
 
 # Token budget ---------------------------------------------------------------------------------------------------------

@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from esker.server.core.conversation.blocks import is_spoken
-from esker.server.core.conversation.records import StoredMessage
-from esker.server.core.conversation.slices import first_slice, starts_turn
+from esker.server.core.conversation.records import Role, StoredMessage
+from esker.server.core.conversation.slices import first_half, first_slice, starts_turn
 from esker.server.core.json_input import Json
 from esker.server.core.text.tokens import IMAGE_TOKENS, estimate_tokens
 from tests.support.records import call, message, result
@@ -93,3 +93,13 @@ def test_a_slice_never_ends_between_a_call_and_its_result() -> None:
         ]
         limit = sum(each.shown_tokens for each in backlog[:3])
         assert [shown.seq for shown in first_slice(backlog, limit)] == [1, 2]
+
+
+def test_a_half_ends_at_the_turn_boundary_nearest_to_half_of_the_tokens() -> None:
+    sizes = {"user": 10, "assistant": 40}
+    roles: list[Role] = ["user", "assistant", "user", "assistant", "user", "assistant", "user", "assistant"]
+    backlog = [message(seq, role, "word " * sizes[role]) for seq, role in enumerate(roles, start=1)]
+    half = first_half(backlog)
+    assert half is not None
+    assert [shown.seq for shown in half] == [1, 2, 3, 4]
+    assert first_half(backlog[:2]) is None

@@ -12,7 +12,6 @@ from esker.server.core.clock import age, in_zone, zone
 from esker.server.core.errors import EskerError, InvalidInput
 from esker.server.core.ids import new_id, new_ids
 from esker.server.rest.problems import STATUS
-from esker.server.usecases.run_job import backoff
 from tests.support.records import NOON
 
 
@@ -76,9 +75,3 @@ def test_a_year_out_of_range_is_refused(moment: datetime) -> None:
 )
 def test_an_age_is_in_words(since: timedelta, words: str) -> None:
     assert age(since) == words
-
-
-@given(st.integers(min_value=1, max_value=1_000))
-def test_backoff_grows_and_is_bounded(attempts: int) -> None:
-    assert timedelta(seconds=7) <= backoff(attempts) <= timedelta(hours=1)
-    assert backoff(20) >= timedelta(minutes=30)
