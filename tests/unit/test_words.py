@@ -40,7 +40,7 @@ LISTS = {path for found in FILES.values() for path in found}
 
 def test_each_file_belongs_to_a_known_language() -> None:
     found = {entry.name for entry in files("esker.server.core.words").iterdir() if entry.name.endswith(".toml")}
-    assert found == {"passwords.toml", *(f"{language}.toml" for language in LANGUAGES)}
+    assert found == {"passwords.toml", "earlier_work.toml", *(f"{language}.toml" for language in LANGUAGES)}
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -89,8 +89,9 @@ def test_a_plain_word_is_found_as_a_whole_word_and_in_scripts_without_spaces_any
     assert not found.search("Nevertheless they say no")
 
 
-def test_every_language_has_words_for_a_password() -> None:
-    tables = language_file("passwords").values()
+@pytest.mark.parametrize("name", ["passwords", "earlier_work"])
+def test_every_language_has_the_words_that_hooks_read(name: str) -> None:
+    tables = language_file(name).values()
     assert all(isinstance(table, Mapping) and table.keys() == set(LANGUAGES) for table in tables)
 
 
