@@ -126,7 +126,8 @@ def strings(value: Any) -> Iterator[str]:
 def own_words(row: dict[str, Any]) -> str:
     """Return a row without the words of the observer itself."""
     text = without_label(row["content"])
-    for words in (labels.PURPOSE, labels.IN_ANSWER, labels.AGREED, " — cause: ", "Asked “", "”, user answered: "):
+    quoted = (labels.PURPOSE, labels.IN_ANSWER, labels.AGREED, labels.ASKED_BY_AGENT, labels.ANSWERED)
+    for words in (*quoted, " — cause: "):
         text = text.replace(words, "\n")
     return text
 

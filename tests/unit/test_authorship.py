@@ -200,3 +200,35 @@ def test_hostile_text_is_read_in_linear_time(piece: str) -> None:
     # Eight times the text would take 64 times as long if it were quadratic.
     bound = 24 * max(seconds(4_000), 0.002)
     assert any(seconds(32_000) < bound for _ in range(3))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "elixir --sname bank_test --cookie bank_test_cookie -S mix test",
+        "(mix 1.19.3) Mix.Task.current()",
+        "Usage: streamlit run [OPTIONS] [TARGET]",
+        "Expecting 'SOLID_ARROW', 'DOTTED_ARROW', got 'NEWLINE'",
+        "> frontend@0.1.0 build",
+        "   ▲ Next.js 15.5.4 (Turbopack)",
+        "Creating an optimized production build ...",
+        "Type error: Argument of type 'string | null' is not assignable to parameter of type 'string'.",
+    ],
+)
+def test_a_line_of_a_command_or_a_build_is_not_the_persons(line: str) -> None:
+    assert authorship(f"The build stops.\n\n{line}").own == "The build stops."
+
+
+@pytest.mark.parametrize("line", ["use --strict --fast --all here", "The flags are --strict --all."])
+def test_a_sentence_about_flags_is_the_persons(line: str) -> None:
+    assert authorship(line).own == line
+
+
+def test_a_line_behind_code_that_goes_on_and_an_indented_one_belong_to_it() -> None:
+    code = 'ROOT = os.environ.get("ROOT",\nos.path.join(os.path.dirname(path), "..", "database"))'
+    assert authorship(f"Replace this in app.py please:\n{code}\nI need it today.").own.splitlines() == [
+        "Replace this in app.py please:",
+        "I need it today.",
+    ]
+    error = "Type error: Argument of type 'x'.\n  Type 'null' is not assignable to type 'string'."
+    assert authorship(f"I see this:\n\n{error}").own == "I see this:"

@@ -179,8 +179,10 @@ def test_an_image_is_mentioned() -> None:
     text: Json = {"type": "text", "text": "Our tablets show this: the Pay button is cut off."}
     [fact] = facts(conversation(("user", [text, image])))
     assert "(with an image): Our tablets show this: the Pay button is cut off." in fact.content
-    [alone] = facts(conversation(("user", [image])))
-    assert "image" in alone.content
+    question: Json = {"type": "text", "text": "What is missing in this sidebar of the staging page?"}
+    [asked] = facts(conversation(("user", [image, question])))
+    assert asked.content == f"User showed an image: {question['text']}"
+    assert facts(conversation(("user", [image]))) == []
 
 
 def test_a_fact_that_the_session_already_has_is_not_kept_again() -> None:

@@ -84,3 +84,35 @@ def test_a_statement_that_points_back_or_is_empty_is_not_understood_alone(said: 
 def test_a_statement_with_a_subject_is_understood_alone(said: str) -> None:
     assert stands_alone(said)
     assert not leans(said)
+
+
+@pytest.mark.parametrize(
+    ("options", "reply", "chosen"),
+    [
+        ("- **Variante 1**: Redis, TTL 60 s\n- **Variante 2**: Postgres", "Variante 1", "Variante 1: Redis, TTL 60 s"),
+        ("Option A: Redis\n\nOption B: Postgres with an index", "b", "Option B: Postgres with an index"),
+        ("1. Redis with a TTL\n2. Postgres with an index", "2", "Postgres with an index"),
+        ("1. Redis with a TTL\n2. Postgres with an index", "go with 2.", "Postgres with an index"),
+    ],
+)
+def test_a_number_or_letter_chooses_the_item_that_it_names(options: str, reply: str, chosen: str) -> None:
+    asked = f"Two ways to store sessions:\n\n{options}\n\nWhich one?"
+    [picked] = [row for row in replied(asked, reply) if not row.startswith("Assistant")]
+    assert picked == f"User decision: {reply} (in answer to: “{chosen}”)"
+
+
+def test_a_number_that_is_a_quantity_chooses_no_item() -> None:
+    asked = "Two ways to store sessions:\n\n1. Redis with a TTL\n2. Postgres with an index\n\nWhich one?"
+    assert not [row for row in replied(asked, "wait 2") if row.endswith("(in answer to: “Postgres with an index”)")]
+
+
+def test_a_short_question_behind_a_list_is_quoted_with_all_its_items() -> None:
+    asked = "We can store sessions in:\n\n- Redis with a TTL\n- Postgres with an index\n\nWhich one?"
+    assert replied(asked, "the Redis one")[-1] == (
+        "Asked “Redis with a TTL; Postgres with an index Which one?”, user answered: the Redis one"
+    )
+
+
+@pytest.mark.parametrize("reply", ["/review please audit the whole page", "@app.py please audit the whole page"])
+def test_a_command_is_no_answer(reply: str) -> None:
+    assert not [row for row in replied("Could you open the page of the shop?", reply) if "Could you" in row]

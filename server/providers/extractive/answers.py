@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 from esker.server.core.conversation.blocks import spoken
 from esker.server.core.conversation.records import StoredMessage
@@ -20,8 +21,15 @@ from esker.server.providers.extractive.telling import content_words, leans, name
 # An agreement of more characters contains a statement of its own.
 LONGEST_AGREEMENT = 24
 _LONGEST_ANSWER = 240
-_LONGEST_ITEM = 160
+_LONGEST_ITEM, _LONGEST_LIST = 160, 240
 _WORD = re.compile(r"[^\W\d_]+")
+# The number or letter of an item ("Option B: …", "2) …"), and the whole of a reply that names it.
+_MARK = re.compile(r"^(?:[^\W\d_]+ )?(\d{1,2}|[A-Za-z])(?:[.:)：]| [—–-]) ")
+MARK = re.compile(r"\d{1,2}|[A-Za-z]")
+# Maximum words of a reply before such a mark ("go with B").
+_MOST_BEFORE_MARK = 2
+# Begins a command or the mention of a file, which is no answer.
+_COMMANDS = ("/", "@")
 # A proposal of fewer characters depends on the sentence before it ("Shall I do that?").
 _SELF_CONTAINED = 45
 _MOST_PROPOSALS = 3
@@ -67,13 +75,26 @@ def read_answer(message: StoredMessage, before: StoredMessage | None, said: Sequ
 
 
 def _pointed_at(reply: str, before: StoredMessage) -> str | None:
-    """Return the item of a list that a short reply names by its place ("the second one"); else None."""
+    """Return the item of a list that a short reply names by its place ("the second one", "option B"), or None."""
     if width(reply) > LONGEST_AGREEMENT or cues.asks(reply):
         return None
+    said = statements(spoken(before.content))
+    items = [each.text for each in said if each.is_item]
+    mark = _mark(reply, before)
+    marked = [each.text for each in said if (found := _MARK.match(each.text)) and found[1].casefold() == mark]
+    if marked:
+        return marked[0]
     ordinals = keyed("numbers.ordinals")
     places = [int(ordinals[word]) for word in _WORD.findall(reply.casefold()) if word in ordinals]
-    items = [said.text for said in statements(spoken(before.content)) if said.is_item]
+    places += [int(mark)] if mark.isdigit() else []
     return items[places[0] - 1] if len(places) == 1 and 0 < places[0] <= len(items) > 1 else None
+
+
+def _mark(reply: str, before: StoredMessage) -> str:
+    """Return the number or letter with which a reply chooses: alone, behind a word of the question or of a decision."""
+    *words, last = reply.casefold().rstrip(" .!").split()
+    known = not words or cues.DECISION.search(reply) or words[-1] in _WORD.findall(spoken(before.content).casefold())
+    return last if len(words) <= _MOST_BEFORE_MARK and MARK.fullmatch(last) and known else ""
 
 
 def _picked(message: StoredMessage, before: StoredMessage, reply: str, item: str) -> Fact:
@@ -82,9 +103,15 @@ def _picked(message: StoredMessage, before: StoredMessage, reply: str, item: str
 
 
 def _offered(before: StoredMessage) -> list[str]:
-    """Return the sentences of a message that are prose, without tables, headings and closing courtesies."""
-    said = [each.text for each in statements(spoken(before.content))]
-    return [text for text in said if is_prose(text) and not cues.PARTING.search(text)]
+    """Return the sentences of a message that are prose, without tables, headings and closing courtesies.
+
+    The items of a list are one sentence.
+    """
+    offered: list[str] = []
+    for is_item, said in groupby(statements(spoken(before.content)), key=lambda each: each.is_item):
+        texts = [each.text for each in said if is_prose(each.text) and not cues.PARTING.search(each.text)]
+        offered += [clip("; ".join(texts), _LONGEST_LIST)] if is_item and texts else texts
+    return offered
 
 
 def only_agrees(utterance: str) -> bool:
@@ -104,7 +131,7 @@ def _agreement(message: StoredMessage, before: StoredMessage, reply: str, propos
 
 
 def _answered(message: StoredMessage, before: StoredMessage, question: str, reply: str, *, choice: bool) -> Fact:
-    content = f"Asked “{question}”, user answered: {reply}"
+    content = f"{labels.ASKED_BY_AGENT}{question}{labels.ANSWERED}{reply}"
     return _replied(message, before, content, f"{question} {reply}", "decision" if choice else "fact")
 
 
@@ -158,7 +185,12 @@ def _agrees(first: str) -> bool:
 def _is_answer(first: str, question: str, *, choice: bool) -> bool:
     """Whether the first sentence answers a question and is not a request or rule of its own."""
     last = split_sentences(question)[-1]
-    if not first or len(first) > _LONGEST_ANSWER or cues.asks(first) or cues.OPEN_QUESTION.search(last):
+    if (
+        first.startswith(_COMMANDS)
+        or len(first) > _LONGEST_ANSWER
+        or cues.asks(first)
+        or cues.OPEN_QUESTION.search(last)
+    ):
         return False
     if cues.YES_OR_NO.search(last) and not choice:
         return bool(cues.NO.search(first))

@@ -18,7 +18,7 @@ from esker.server.core.text import labels
 from esker.server.core.text.terms import terms
 from esker.server.providers.extractive import cues
 from esker.server.providers.extractive.sentences import CODE_FENCE, clip, word_count
-from esker.server.providers.extractive.statements import Statement, statements
+from esker.server.providers.extractive.statements import BRACKETED, Statement, statements
 from esker.server.providers.extractive.telling import content_words, leans, names, stands_alone, weight
 
 Kind = Literal["found", "done", "open", "proposed"]
@@ -49,8 +49,6 @@ _FIGURE = re.compile(r"\d[\d.,:]*")
 # Words in brackets at the end of a text, and five or more words in brackets, which state something of their own.
 _IN_BRACKETS = re.compile(r"(?<=\S)\s*[(（][^()（）]*[)）][.:：]?$")
 _ASIDE = re.compile(r"\((?:[^()\s]+\s+){5,}[^()\s]+\)")
-# A whole statement in brackets, with at most one level of brackets in it.
-_BRACKETED = re.compile(r"^[(（]((?:[^()（）]|[(（][^()（）]*[)）])*)[)）][.。]?$")
 _ARROW = re.compile(r"→|->|=>")
 _ROWS: dict[Kind, tuple[str, Category]] = {
     "found": (labels.FOUND, "fact"),
@@ -169,7 +167,7 @@ def _reports(message: StoredMessage) -> list[_Report]:
 
 def _report(said: Statement) -> _Report | None:
     """Return what a statement reports, or None if it only announces, offers or instructs."""
-    text = cues.OPENING.sub("", _BRACKETED.sub(r"\1", said.text)).strip()
+    text = cues.OPENING.sub("", BRACKETED.sub(r"\1", said.text)).strip()
     if (word_count(text) < _SHORTEST and not said.is_item) or _is_question(text):
         return None
     if any(cue.search(text) for cue in (cues.OFFER, cues.PARTING, cues.OBEYS)):

@@ -24,12 +24,14 @@ from esker.server.providers.extractive.sentences import clip, sentences
 from esker.server.providers.extractive.speakers import people, speakers
 from esker.server.providers.extractive.speech import Quotation, Speech, read_speech, request, speech_facts
 from esker.server.providers.extractive.superseding import with_replaced
-from esker.server.providers.extractive.telling import names, stands_alone
+from esker.server.providers.extractive.telling import content_units, names, stands_alone
 from esker.server.providers.roles import Meter
 
 _MOST_FILES, _MOST_FILES_BESIDE = 12, 4
 # Maximum characters of the words with which a user says that the work did not help.
 _LONGEST_REFUTATION = 120
+# Minimum words and names of what is said of an image.
+_FEWEST_UNITS = 2
 # Minimum terms that a failure and its explanation share.
 _SHARED_TERMS = 2
 
@@ -171,15 +173,20 @@ def _user_facts(speech: Speech, before: Sequence[str]) -> list[Fact]:
     """Return the facts in a user's words; the first fact mentions an image if the message contains one."""
     facts = speech_facts(speech, before)
     if speech.shows_image:
-        first, *rest = facts or [_shown(speech)]
+        if not facts:
+            return _shown(speech)
+        first, *rest = facts
         return [replace(first, content=first.content.replace(": ", f"{labels.WITH_IMAGE}: ", 1)), *rest]
     return facts
 
 
-def _shown(speech: Speech) -> Fact:
+def _shown(speech: Speech) -> list[Fact]:
+    """Return the fact of an image that was shown with words which state nothing; none if it has no words."""
     message = speech.message
-    content = f"{labels.SHOWED}: {clip(spoken(message.content))}"
-    return Fact(content, "low", "fact", "user", (message.seq,), message.sent_at)
+    words = spoken(message.content)
+    if content_units(words) < _FEWEST_UNITS:
+        return []
+    return [Fact(f"{labels.SHOWED}: {clip(words)}", "low", "fact", "user", (message.seq,), message.sent_at)]
 
 
 def _failures(turn: _UserTurn, calls: dict[str, tools.ToolCall]) -> Iterator[Fact]:

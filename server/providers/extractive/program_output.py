@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 
+from esker.server.core.words.lists import words
 from esker.server.providers.extractive import cues
 
 # Marks that end a line which a person writes.
@@ -31,13 +32,20 @@ _OUTPUT = tuple(
         r"^\s*File \"[^\"\n]{1,300}\", line \d+",
         r"^\s+at \S.{0,300}[):\d]$",
         r"^\s*(?:[\w.$]{1,80}\.)?\w{0,60}(?:Error|Exception|Warning|Panic)\b(?:\s*\[[^\]]{1,60}\])?: ",
+        r"^\s*[A-Z][a-z]{1,30} error: ",
+        r"^\s*Expect(?:ed|ing)\b.{1,2000}\bgot\b",
+        r"^\s*[Uu]sage: \S",
         r"^\s*(?:error|warning|fatal|remote|panic|thread '[^']{1,60}' panicked)(?:\[\w{1,20}\])?: ",
         r"^\s*\*\* \(\w",
+        r"^\s*\([\w-]{1,40} \d[\d.]{0,20}\) \S",
         r"^\s*(?:npm|yarn|pnpm) (?:ERR!|(?:WARN|error|warn)\b)",
         r"^\s*\S{1,200}[:(]\d+[:,]\d+\)?:? ",
         r"^\s+(?:\([\w .-]{1,60}\) )?[\w./-]{1,200}:\d+: \S",
         r"^\s*\d{1,6}:\d{1,5}\s+(?:[Ee]rror|[Ww]arning)\b",
         r"^\s*(?:E  |FAILED |PASSED |PASS |FAIL |ok \d|not ok \d|--- FAIL|=== RUN|[✓✔✗✘×] )",
+        r"^> \S{1,100}@\d[\w.-]{0,40} \S",
+        r"^\s*[▲▶●■◆⚠ℹ✖] ?\s\S",
+        r"^\s*[A-Z][a-z]{1,30}ing\b.{0,100}\.\.\.$",
         r"^\s*\d+ (?:passed|failed|errors?|warnings?)\b",
         r"^\s*(?:\d+ \||\|? *\^+|~+\^)",
         # Diffs.
@@ -67,6 +75,12 @@ _OUTPUT = tuple(
         r"^-{2,} ?(?:Original|Forwarded)\b",
     )
 )
+# A command with two or more flags.
+_COMMAND = re.compile(r"^\s*[a-z][\w./-]{0,40}(?: [a-z][\w:.-]{0,40}){0,2}(?: --?[a-zA-Z][\w-]*(?:[ =][^\s,-]\S*)*){2}")
+_STOP_WORDS = frozenset(words("text.stop_words"))
+_INDENTED = re.compile(r"\s{2,}[^\s*•-]")
+# A line of code goes on in the next one.
+_GOES_ON = ("(", "[", "{", ",", "\\")
 _IN_DIFF = re.compile(r"^[-+ ]")
 _CODE = re.compile(r"[{};=<>|\\$]|\(\)|::|->")
 # Minimum words that consecutive lines of a listing have in common, and the minimum of such lines.
@@ -76,15 +90,21 @@ _WORD = re.compile(r"[^\W\d_]{2,}")
 
 def output_lines(lines: Sequence[str]) -> list[bool]:
     """Return which lines of a paragraph a program wrote."""
-    output = _with_listed(lines, [_is_output(line) for line in lines])
+    output = _with_continued(lines, _with_listed(lines, [_is_output(line.rstrip()) for line in lines]))
     return _behind_prompts(lines, _with_diff(lines, output))
 
 
 def _is_output(line: str) -> bool:
     """Whether a program wrote a line: it has a known form, or more code than words."""
-    if any(form.match(line) for form in _OUTPUT):
+    if any(form.match(line) for form in _OUTPUT) or _is_command(line):
         return True
     return len(_CODE.findall(line)) >= 3 and len(_CODE.findall(line)) * 2 >= len(_WORD.findall(line))
+
+
+def _is_command(line: str) -> bool:
+    """Whether a line is a command without a prompt, and not an order about flags ("use --strict, not --all")."""
+    prose = _STOP_WORDS.intersection(line.split()) or cues.is_order(line) or cues.DECISION.search(line)
+    return bool(_COMMAND.match(line)) and not prose
 
 
 def _with_listed(lines: Sequence[str], output: Sequence[bool]) -> list[bool]:
@@ -99,6 +119,15 @@ def _with_listed(lines: Sequence[str], output: Sequence[bool]) -> list[bool]:
         common = set(run[0]).intersection(*run[1:])
         if len(common) >= _COMMON_WORDS and 2 * len(common) >= max(map(len, run)):
             found[last - _LISTED + 1 : last + 1] = [True] * _LISTED
+    return found
+
+
+def _with_continued(lines: Sequence[str], output: Sequence[bool]) -> list[bool]:
+    """Return which lines are output; the line behind one that is not complete is, and an indented one."""
+    found = list(output)
+    for place, line in enumerate(lines[:-1]):
+        goes_on = line.rstrip().endswith(_GOES_ON) or _INDENTED.match(lines[place + 1])
+        found[place + 1] |= found[place] and bool(goes_on)
     return found
 
 

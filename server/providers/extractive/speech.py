@@ -11,11 +11,11 @@ from esker.server.core.records import Category, Priority, Trust
 from esker.server.core.text import labels
 from esker.server.core.words.lists import Cue
 from esker.server.providers.extractive import cues
-from esker.server.providers.extractive.answers import Answer, last_offered, only_agrees, read_answer
+from esker.server.providers.extractive.answers import MARK, Answer, last_offered, only_agrees, read_answer
 from esker.server.providers.extractive.authorship import authorship
 from esker.server.providers.extractive.sentences import clip, is_prose, is_word, width
 from esker.server.providers.extractive.speakers import without_speaker
-from esker.server.providers.extractive.statements import Statement, statements
+from esker.server.providers.extractive.statements import BRACKETED, Statement, statements
 from esker.server.providers.extractive.superseding import changes_value, gives_lone_value
 from esker.server.providers.extractive.telling import content_units, fixes, leans, names, stands_alone, weight
 
@@ -155,7 +155,7 @@ def _utterances(own: str) -> list[str]:
     said = [
         (said.text, _depends(said))
         for said in _without_requested_items(statements(rest))
-        if (said.is_item or is_prose(said.text) or is_word(said.text) or _fixes_value(said.text))
+        if (said.is_item or is_prose(said.text) or is_word(said.text) or _is_short_answer(said.text))
         and not cues.FILLER.search(said.text)
     ]
     if len(said) > _MOST_SENTENCES:
@@ -183,11 +183,18 @@ def _without_requested_items(said: Sequence[Statement]) -> Iterator[Statement]:
 
 
 def _depends(said: Statement) -> bool:
-    """Whether a sentence goes on with the one before it in its line, or fixes a value of what that one is about."""
+    """Whether a sentence is in brackets, goes on with the one before it, or fixes a value of what that is about."""
+    if BRACKETED.match(said.text):
+        return True
     if not said.before or cues.asks(said.before) or cues.asks(said.text):
         return False
     is_order = cues.REQUEST.search(said.before) or cues.MOMENTARY.search(said.before)
     return bool(cues.CONTINUATION.search(said.text)) or (not is_order and _fixes_value(said.text))
+
+
+def _is_short_answer(text: str) -> bool:
+    """Whether a text that is no sentence answers: it gives a value, or names an item of a list by number or letter."""
+    return _fixes_value(text) or bool(MARK.fullmatch(text))
 
 
 def _fixes_value(text: str) -> bool:

@@ -15,6 +15,8 @@ _LONGEST = 320
 # Maximum characters of a heading, a parent item or an introduction that is put before a statement.
 _LONGEST_TOPIC = 70
 _HEADING = re.compile(r"^\s{0,3}(#{1,6})\s+(.+?)\s*#*$")
+# A whole statement in brackets, with at most one level of brackets in it.
+BRACKETED = re.compile(r"^[(（]((?:[^()（）]|[(（][^()（）]*[)）])*)[)）][.。]?$")
 # Characters of a line at whose end a person wraps a sentence.
 _WRAPPED = range(45, 101)
 _LINE_END = re.compile(r"[ \t]*\n")
