@@ -233,7 +233,7 @@ def test_one_call_keeps_its_budget_and_drops_the_least_important_first() -> None
         "\n".join(
             [f"Round {number}.", *(f"Always keep rule {number}.{n} in mind, it was agreed on." for n in range(10))]
         )
-        for number in range(90)
+        for number in range(45)
     ]
     said: list[tuple[Role, str]] = [("user", text) for text in rounds]
     shown = conversation(*said)

@@ -51,7 +51,7 @@ _LONGEST_NOTE = 160
 _FIXING = ("uses", "sets", "at", "to")
 _DIGITS = re.compile(r"\d+")
 _FIRST_CJK = "\u3040"
-_LETTER = rf"[^\W{CJK}]"
+_LETTER = re.compile(rf"[^\W{CJK}]")
 
 
 _Told = tuple[Trust, Assertion]
@@ -209,9 +209,18 @@ def _has_changed(value: Value, said: Assertion) -> bool:
 def _without(values: Sequence[Value], statement: str) -> str:
     """Return a statement without values: they are what changed."""
     for value in values:
-        words = rf"(?<!{_LETTER}){re.escape(value.text)}(?!{_LETTER})"
-        statement = re.sub(words, labels.LEFT_OUT, statement, count=1)
+        place = _whole(value.text, statement)
+        if place >= 0:
+            statement = statement[:place] + labels.LEFT_OUT + statement[place + len(value.text) :]
     return statement
+
+
+def _whole(words: str, text: str) -> int:
+    """Return the index in a text of words that are not parts of longer ones, or -1."""
+    place = text.find(words)
+    while place >= 0 and (_LETTER.match(text[place - 1 : place]) or _LETTER.match(text, place + len(words))):
+        place = text.find(words, place + 1)
+    return place
 
 
 def _judged(said: Assertion, earlier: Sequence[_Told], *, by_agent: bool = False) -> list[tuple[_Verdict, Assertion]]:
