@@ -4,6 +4,7 @@ import asyncio
 import json
 import tracemalloc
 from collections.abc import AsyncGenerator, Generator
+from dataclasses import dataclass
 from typing import Any
 
 import httpx2
@@ -16,7 +17,7 @@ from esker.server.core.config.settings import Settings
 from esker.server.core.pool.lines import TYPES
 from esker.server.core.records import Principal
 from esker.server.db.database import Database
-from esker.server.db.embedded import Cluster
+from esker.server.db.embedded import OWNER, Cluster
 from esker.server.providers.local_embedder import LocalEmbedder
 from esker.server.usecases.authenticate import create_key, create_pool
 from esker.server.usecases.export import export
@@ -24,42 +25,73 @@ from esker.server.usecases.parts import Parts
 from tests.support.api import PATIENCE, contents, opened, recalled, said, until
 from tests.support.databases import cloned
 from tests.support.filling import fill_pool
+from tests.support.kept_servers import KeptServer, KeptServers
 from tests.support.model_server import ModelServer
 from tests.support.pool_files import ODD, everything, fill
 from tests.support.processes import ROOT
 from tests.support.reflecting import scripted
-from tests.support.serving import serving, serving_meaning
+from tests.support.serving import serving_meaning
 from tests.unit.test_redaction import SECRETS
 
 Line = dict[str, Any]
 
 
+@dataclass(frozen=True)
+class Filled:
+    """A database whose pool has some of everything: its name, the ids that tests need, the pool's file and its rows."""
+
+    database: str
+    ids: dict[str, str]
+    lines: list[bytes]
+    rows: dict[str, list[Any]]
+
+
+@pytest.fixture(scope="module")
+async def filled(cluster: Cluster) -> AsyncGenerator[Filled]:
+    """A filled database without a server, for tests to copy."""
+    with cloned(cluster) as name:
+        async with scripted(cluster.url(database=name)) as (client, model):
+            ids = await fill(client, model)
+            lines = await exported(client)
+        yield Filled(name, ids, lines, everything(cluster.url(OWNER, name)))
+
+
 @pytest.fixture
-async def source(database_url: str) -> AsyncGenerator[tuple[httpx2.AsyncClient, ModelServer]]:
-    """A client of a server with a scripted model, and the model."""
-    async with scripted(database_url) as found:
+def source_name(cluster: Cluster, filled: Filled) -> Generator[str]:
+    """A copy of the filled database."""
+    with cloned(cluster, filled.database) as name:
+        yield name
+
+
+@pytest.fixture
+def source_owner_url(cluster: Cluster, source_name: str) -> str:
+    """The same database as its owner sees it."""
+    return cluster.url(OWNER, source_name)
+
+
+@pytest.fixture
+async def source(cluster: Cluster, source_name: str) -> AsyncGenerator[tuple[httpx2.AsyncClient, ModelServer]]:
+    """A client of a server with a scripted model and a filled pool, and the model."""
+    async with scripted(cluster.url(database=source_name)) as found:
         yield found
 
 
 @pytest.fixture
-def other_url(cluster: Cluster) -> Generator[str]:
-    """An empty database, as the app role sees it."""
-    with cloned(cluster) as name:
-        yield cluster.url(database=name)
+async def other_server(kept_servers: KeptServers) -> KeptServer:
+    """A server with an empty database, without observer and reflector."""
+    return await kept_servers.get({"ESKER_EMBEDDER": "none", "ESKER_OBSERVER": "off", "ESKER_REFLECTOR": "off"})
 
 
 @pytest.fixture
-def other_owner_url(other_url: str) -> str:
-    """The same database as its owner sees it."""
-    return other_url.replace("esker_app@", "esker@")
+def other_owner_url(other_server: KeptServer) -> str:
+    """Its database as its owner sees it."""
+    return other_server.database.url.replace("esker_app@", "esker@")
 
 
 @pytest.fixture
-async def other(other_url: str) -> AsyncGenerator[httpx2.AsyncClient]:
-    """A client of a server on the empty database, with observer and reflector off."""
-    settings = Settings.from_environment({"ESKER_EMBEDDER": "none", "ESKER_OBSERVER": "off", "ESKER_REFLECTOR": "off"})
-    parts = make_parts(settings, Database(other_url), system_clock)
-    async with serving(parts) as url, httpx2.AsyncClient(base_url=url, timeout=PATIENCE) as client:
+async def other(other_server: KeptServer) -> AsyncGenerator[httpx2.AsyncClient]:
+    """A client of it."""
+    async with httpx2.AsyncClient(base_url=other_server.url, timeout=PATIENCE) as client:
         yield client
 
 
@@ -107,16 +139,12 @@ def changed(lines: list[bytes], what: str, **changes: Any) -> tuple[list[bytes],
 
 @pytest.mark.parametrize("at_once", [1_000_000, 7, 1])
 async def test_an_import_into_an_empty_database_restores_all_rows(
-    source: tuple[httpx2.AsyncClient, ModelServer],
+    filled: Filled,
     other: httpx2.AsyncClient,
-    owner_url: str,
     other_owner_url: str,
     at_once: int,
 ) -> None:
-    client, model = source
-    await fill(client, model)
-    lines = await exported(client)
-    model.asked.clear()
+    lines = filled.lines
     counted = await imported(other, lines, at_once=at_once)
     header, end = json.loads(lines[0]), json.loads(lines[-1])
     assert (header["type"], header["format"], header["version"], header["pool"]) == (
@@ -125,32 +153,29 @@ async def test_an_import_into_an_empty_database_restores_all_rows(
     assert end == {"type": "end", "counts": header["counts"]}
     assert counted == header["counts"]
     assert all(count > 1 for count in counted.values())
-    there = everything(owner_url)
-    assert everything(other_owner_url) == there
-    assert all(there.values())
-    assert model.asked == [], "no model is called"
+    assert everything(other_owner_url) == filled.rows
+    assert all(filled.rows.values())
     assert [json.loads(line) for line in await exported(other)][1:] == [json.loads(line) for line in lines][1:]
 
 
-async def test_importing_twice_changes_nothing(source: tuple[httpx2.AsyncClient, ModelServer], owner_url: str) -> None:
+async def test_importing_twice_changes_nothing(
+    source: tuple[httpx2.AsyncClient, ModelServer], source_owner_url: str
+) -> None:
     client, model = source
-    await fill(client, model)
     lines = await exported(client)
-    before = everything(owner_url)
+    before = everything(source_owner_url)
     model.asked.clear()
     assert set((await imported(client, lines)).values()) == {0}
     assert set((await imported(client, lines, at_once=3)).values()) == {0}
-    assert everything(owner_url) == before
+    assert everything(source_owner_url) == before
     assert model.asked == []
 
 
 async def test_imported_rows_are_found_by_keyword_and_lead_to_their_messages(
-    source: tuple[httpx2.AsyncClient, ModelServer], other: httpx2.AsyncClient
+    filled: Filled, source: tuple[httpx2.AsyncClient, ModelServer], other: httpx2.AsyncClient
 ) -> None:
-    client, model = source
-    ids = await fill(client, model)
-    lines = await exported(client)
-    await imported(other, lines)
+    (client, _), ids = source, filled.ids
+    await imported(other, filled.lines)
     for query, project in (("bridge at Basel", "me/shop"), ("ECONNRESET", None)):
         here, there = [await recalled(one, query, project=project) for one in (client, other)]
         assert contents(there) == contents(here)
@@ -163,16 +188,14 @@ async def test_imported_rows_are_found_by_keyword_and_lead_to_their_messages(
     assert (await other.post(f"/v1/reflections/{ids['reflection']}/undo")).json()["restored"] == 3
 
 
-async def test_the_worker_embeds_imported_rows(
-    source: tuple[httpx2.AsyncClient, ModelServer], other_url: str, minilm: LocalEmbedder
-) -> None:
-    client, model = source
-    await fill(client, model)
-    lines = await exported(client)
-    async with serving_meaning(other_url, minilm) as url, httpx2.AsyncClient(base_url=url, timeout=PATIENCE) as there:
+async def test_the_worker_embeds_imported_rows(filled: Filled, database_url: str, minilm: LocalEmbedder) -> None:
+    async with (
+        serving_meaning(database_url, minilm) as url,
+        httpx2.AsyncClient(base_url=url, timeout=PATIENCE) as there,
+    ):
         await there.post("/v1/memories", json={"content": "A note that gives the pool its space."})
         await until(there, "/v1/status", lambda status: status["model"] and not status["pending"])
-        await imported(there, lines)
+        await imported(there, filled.lines)
         await until(there, "/v1/status", lambda status: not status["pending"])
         found = await recalled(
             there, "We have to be able to cross a river in Switzerland", explain=True, tier="memories"
@@ -183,14 +206,12 @@ async def test_the_worker_embeds_imported_rows(
 
 
 async def test_an_imported_prefix_stays_frozen_and_repeated_hooks_change_nothing(
-    source: tuple[httpx2.AsyncClient, ModelServer], other: httpx2.AsyncClient, other_owner_url: str
+    filled: Filled, source: tuple[httpx2.AsyncClient, ModelServer], other: httpx2.AsyncClient, other_owner_url: str
 ) -> None:
-    client, model = source
-    ids = await fill(client, model)
+    (client, _), ids = source, filled.ids
     pack = (await client.get(f"/v1/sessions/{ids['second']}/pack?explain=true")).json()
     sent_before = (await client.get(f"/v1/sessions/{ids['first']}/messages")).json()["messages"]
-    lines = await exported(client)
-    await imported(other, lines)
+    await imported(other, filled.lines)
     before = everything(other_owner_url)
     assert (await other.get(f"/v1/sessions/{ids['second']}/pack?explain=true")).json() == pack
     assert await opened(other, "1") == ids["first"]
@@ -203,11 +224,9 @@ async def test_an_imported_prefix_stays_frozen_and_repeated_hooks_change_nothing
 
 
 async def test_only_unobserved_messages_are_observed_after_an_import(
-    source: tuple[httpx2.AsyncClient, ModelServer], other: httpx2.AsyncClient, other_owner_url: str
+    filled: Filled, other: httpx2.AsyncClient, other_owner_url: str
 ) -> None:
-    client, model = source
-    await fill(client, model)
-    lines = await exported(client)
+    lines = filled.lines
     jobs = "SELECT s.external_id FROM jobs j JOIN sessions s ON s.id = j.subject WHERE j.kind = 'observe'"
     with psycopg.connect(other_owner_url, autocommit=True) as connection:
         assert (await sent(other, lines, 1, -1)).json()["ended"] is False
@@ -221,44 +240,47 @@ async def test_only_unobserved_messages_are_observed_after_an_import(
 
 
 async def test_an_import_adds_to_the_rows_of_a_pool(
-    source: tuple[httpx2.AsyncClient, ModelServer], other: httpx2.AsyncClient, owner_url: str, other_owner_url: str
+    filled: Filled, other: httpx2.AsyncClient, other_owner_url: str
 ) -> None:
-    client, model = source
-    await fill(client, model)
-    lines = await exported(client)
+    lines = filled.lines
     own = await opened(other, "own")
     await said(other, own, "The cat sleeps on the piano.")
     await other.post("/v1/memories", json={"content": "Our own note."})
     before = everything(other_owner_url)
     await imported(other, lines, at_once=5)
-    there, after = everything(owner_url), everything(other_owner_url)
+    there, after = filled.rows, everything(other_owner_url)
     for table in ("sessions", "messages", "observation_groups", "memories", "memory_sources", "reflections", "packs"):
         assert sorted(map(str, after[table])) == sorted(map(str, [*before[table], *there[table]])), table
     assert contents(await recalled(other, "piano cat"))[0].endswith("The cat sleeps on the piano.")
 
 
 async def test_two_pools_of_a_database_can_contain_the_same_rows_separately(
-    source: tuple[httpx2.AsyncClient, ModelServer], parts: Parts, owner_url: str
+    source: tuple[httpx2.AsyncClient, ModelServer], source_name: str, cluster: Cluster, source_owner_url: str
 ) -> None:
-    client, model = source
-    await fill(client, model)
-    await create_pool(parts, "second")
-    reading = await create_key(parts, name="r", pool="default", scopes=["read"])
-    writing = await create_key(parts, name="w", pool="second", scopes=["write"])
+    client, _ = source
+    async with Database(cluster.url(database=source_name)) as database:
+        parts = make_parts(Settings.from_environment({"ESKER_EMBEDDER": "none"}), database, system_clock)
+        await create_pool(parts, "second")
+        reading = await create_key(parts, name="r", pool="default", scopes=["read"])
+        writing = await create_key(parts, name="w", pool="second", scopes=["write"])
     lines = await exported(client, reading.key)
-    before = everything(owner_url)
+    before = everything(source_owner_url)
     assert (await sent(client, lines, key=reading.key)).status_code == 403
     assert (await client.get("/v1/export", headers=bearer(writing.key))).status_code == 403
     await imported(client, lines, key=writing.key)
-    assert everything(owner_url) == before
-    assert everything(owner_url, "second") == before
+    assert everything(source_owner_url) == before
+    assert everything(source_owner_url, "second") == before
     assert not any(reading.key.encode() in line or reading.id.encode() in line for line in lines)
 
 
 async def test_a_later_file_continues_an_earlier_one(
-    source: tuple[httpx2.AsyncClient, ModelServer], other: httpx2.AsyncClient, owner_url: str, other_owner_url: str
+    scripted_client: httpx2.AsyncClient,
+    model: ModelServer,
+    other: httpx2.AsyncClient,
+    owner_url: str,
+    other_owner_url: str,
 ) -> None:
-    client, model = source
+    client = scripted_client
     session = await opened(client, "1", project="shop")
     await say_and_observe(client, model, session, 1, {"text": "The lamp in the hall is blue."})
     await say_and_observe(client, model, session, 2, {"text": "The roof of the house is flat."})
@@ -291,46 +313,39 @@ async def say_and_observe(
 
 
 async def test_an_import_keeps_later_undos_and_pins(
-    source: tuple[httpx2.AsyncClient, ModelServer], owner_url: str
+    filled: Filled, source: tuple[httpx2.AsyncClient, ModelServer], source_owner_url: str
 ) -> None:
-    client, model = source
-    ids = await fill(client, model)
-    lines = await exported(client)
+    (client, _), ids = source, filled.ids
     assert (await client.post(f"/v1/reflections/{ids['reflection']}/undo")).status_code == 200
     pin = {"content": "The user prefers short answers.", "session_id": ids["first"], "kind": "manual"}
     assert (await client.post("/v1/memories", json=pin)).json()["category"] == "preference"
-    before = everything(owner_url)
-    assert set((await imported(client, lines, at_once=4)).values()) == {0}
-    assert everything(owner_url) == before
+    before = everything(source_owner_url)
+    assert set((await imported(client, filled.lines, at_once=4)).values()) == {0}
+    assert everything(source_owner_url) == before
 
 
 async def test_an_interrupted_import_leaves_sound_sessions_and_can_be_completed(
-    source: tuple[httpx2.AsyncClient, ModelServer],
+    filled: Filled,
     other: httpx2.AsyncClient,
-    owner_url: str,
     other_owner_url: str,
 ) -> None:
-    client, model = source
-    await fill(client, model)
-    lines = await exported(client)
+    lines = filled.lines
     for end in range(2, len(lines), 5):
         assert (await sent(other, lines, 1, end)).status_code == 200
         for session in (await other.get("/v1/sessions")).json()["sessions"]:
             assert (await other.get(f"/v1/sessions/{session['id']}")).json()["lost"] == 0
     await imported(other, lines)
-    assert everything(other_owner_url) == everything(owner_url)
+    assert everything(other_owner_url) == filled.rows
 
 
 async def test_concurrent_imports_of_a_file_write_it_once(
-    source: tuple[httpx2.AsyncClient, ModelServer], other: httpx2.AsyncClient, owner_url: str, other_owner_url: str
+    filled: Filled, other: httpx2.AsyncClient, other_owner_url: str
 ) -> None:
-    client, model = source
-    await fill(client, model)
-    lines = await exported(client)
+    lines = filled.lines
     answers = await asyncio.gather(*(sent(other, lines) for _ in range(3)))
     assert [answer.status_code for answer in answers] == [200, 200, 200]
     assert sum(answer.json()["new"]["memory"] for answer in answers) == json.loads(lines[0])["counts"]["memory"]
-    assert everything(other_owner_url) == everything(owner_url)
+    assert everything(other_owner_url) == filled.rows
 
 
 CONFLICTS: list[tuple[str, Line, str]] = [
@@ -346,11 +361,9 @@ CONFLICTS: list[tuple[str, Line, str]] = [
 
 
 async def test_a_conflict_is_refused_with_its_line_number_and_writes_nothing(
-    source: tuple[httpx2.AsyncClient, ModelServer], other: httpx2.AsyncClient, other_owner_url: str
+    filled: Filled, other: httpx2.AsyncClient, other_owner_url: str
 ) -> None:
-    client, model = source
-    await fill(client, model)
-    lines = await exported(client)
+    lines = filled.lines
     place = next(place for place, line in enumerate(lines) if json.loads(line)["type"] == "memory")
     new = json.dumps(json.loads(lines[place]) | {"id": "mem_new", "external_id": None}).encode()
     await imported(other, lines)
@@ -387,11 +400,9 @@ WRONG: list[tuple[str, bytes | Line, str]] = [
 
 
 async def test_an_invalid_line_is_refused_with_its_number_and_writes_nothing(
-    source: tuple[httpx2.AsyncClient, ModelServer], other: httpx2.AsyncClient, other_owner_url: str
+    filled: Filled, other: httpx2.AsyncClient, other_owner_url: str
 ) -> None:
-    client, model = source
-    await fill(client, model)
-    lines = await exported(client)
+    lines = filled.lines
     nothing = everything(other_owner_url)
     for what, line, says in WRONG:
         bad, number = changed(lines, what, **({} if isinstance(line, bytes) else line))
@@ -424,10 +435,8 @@ async def test_lines_that_the_database_refuses_are_a_conflict(
     assert everything(other_owner_url)["sessions"] == []
 
 
-async def test_an_export_contains_nothing_forgotten(source: tuple[httpx2.AsyncClient, ModelServer]) -> None:
-    client, model = source
-    await fill(client, model)
-    text = b"\n".join(await exported(client))
+def test_an_export_contains_nothing_forgotten(filled: Filled) -> None:
+    text = b"\n".join(filled.lines)
     assert b"zebra" not in text
     assert b"Otters live in the mill." in text, "its messages were kept"
     assert not any(line["text"] for line in map(json.loads, text.split(b"\n")) if line.get("content_hash") == "")
