@@ -40,7 +40,7 @@ for name, command in COMMANDS.items():
 
 def run() -> None:
     """Run a command and exit: 0 when all went well, 1 for a regression or an explained error, 2 for wrong usage."""
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that servers end and their folders go
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that servers end and their folders are removed
     try:
         typer.main.get_command(app)(prog_name="python -m evals")
     except EskerError as error:

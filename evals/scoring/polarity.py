@@ -25,7 +25,7 @@ def turned_around(fact: str, statement: str, language: Language) -> tuple[str, s
     told = [(clause, [*_about(clause, stated, language)]) for clause in _statements(fact, language)]
     for clause, found in told:
         about = [each for each in found if _says(each, clause, language)]
-        # A clause of the statement that covers several of the fact is compared with these together, too.
+        # A clause of the statement that covers several clauses of the fact is also compared with them together.
         together = ", ".join(other for other, its in told if its[0] == found[0] and _says(its[0], other, language))
         if about and all(
             _turns(part, each, fact, statement, language) for each in about for part in (clause, together or clause)

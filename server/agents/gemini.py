@@ -127,7 +127,7 @@ class _Chat:
                 words[_words(self.records[name])] -= 1
                 self.records[name] = record
             elif words[_words(record)] > 0:
-                words[_words(record)] -= 1  # a compression gives the records that stay other ids
+                words[_words(record)] -= 1  # a compression changes the ids of the records that stay
             else:
                 self._set_only.add(name)
                 self.records[name] = record

@@ -63,7 +63,7 @@ def run_hook(arguments: list[str], environ: Mapping[str, str]) -> int:
             settings = ClientSettings.from_environment(environ, url)
             event = _read_event(client, name)
             project = project_of(event.cwd)
-            # Later events of a session in an excluded directory are sent on, for messages from before it entered that.
+            # A session that has entered an excluded directory still sends its events, for its earlier messages.
             needs_context = event.step in ("start", "prompt")
             if event.session and not (needs_context and is_excluded(event.cwd, project, settings.exclude)):
                 send = partial(_send, event, project, settings, environ)

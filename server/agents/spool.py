@@ -27,7 +27,7 @@ from esker.server.core.redaction import redact, redact_json, redact_name
 MOST_BYTES = 64 * 1024 * 1024
 _MOST_PARCELS = 20_000
 _ID_FIELDS = ("external_id", "dedupe_key")
-# Statuses that depend on the message alone; any other may come from another program at the address, or pass.
+# Statuses that the message itself causes; any other may be transient, or come from another program at the address.
 _PERMANENT = (413, 422)
 _FILE_NAME = re.compile(r"\d{20}-\d+-\d{6,}\.[0-9a-f]{16}\.json")
 _numbers = count()

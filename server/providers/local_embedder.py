@@ -128,7 +128,7 @@ class _LoadedModel:
                 vectors |= zip(places, _unit(made), strict=True)
         except TextRefused:
             raise
-        except Exception as error:  # a model may raise anything, and it is about these texts
+        except Exception as error:  # a model may raise any error, and these texts cause it
             raise TextRefused(f"The embedding model failed: {type(error).__name__}: {error}") from error
         return [vectors[place] for place in range(len(texts))]
 

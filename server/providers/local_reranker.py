@@ -90,7 +90,7 @@ def _scores(model: Any, query: str, texts: list[str], given_up: Event) -> list[f
         pairs = [(query, text) for text in texts[start : start + _TOGETHER]]
         try:
             scores += map(float, model.predict(pairs, batch_size=_TOGETHER, show_progress_bar=False))
-        except Exception as error:  # a model may raise anything
+        except Exception as error:  # a model may raise any error
             raise RerankerDown(f"The reranking model failed: {type(error).__name__}: {error}") from error
     if not all(map(math.isfinite, scores)):
         raise RerankerDown("The reranking model gave a score that is not a number.")

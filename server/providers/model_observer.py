@@ -38,7 +38,7 @@ from esker.server.providers.written.facts import WrittenFact
 # Maximum tokens of an answer: JSON costs more than the facts in it.
 _ANSWER_TOKENS = 2 * MAX_OBSERVATION_TOKENS
 _MOST_COMPLAINTS = 5
-# A slice is divided so often at most: an answer about an eighth of one that is still cut off comes from a loop.
+# Maximum times that a slice is halved: if an answer about an eighth of it is still cut off, the model loops.
 _MOST_HALVINGS = 3
 
 

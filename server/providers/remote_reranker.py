@@ -9,7 +9,7 @@ import httpx2
 from esker.server.core.errors import Misconfigured, RerankerDown
 from esker.server.providers.addresses import is_plain
 
-# Bytes. Scores of a few texts take a few kilobytes; a longer body is not an answer and is not read to its end.
+# Maximum bytes of a body: scores of a few texts take a few kilobytes; a longer body is not read to its end.
 _MOST_BYTES = 1024 * 1024
 
 

@@ -11,7 +11,7 @@ from esker.server.providers.roles import Reranker
 log = logging.getLogger(__name__)
 
 _AGAIN_SECONDS = 60.0
-# After so many late answers in a row it is paused, so that not every recall waits for it.
+# Late answers in a row after which the reranker is paused, so that not every recall waits for it.
 _LATE_IN_A_ROW = 3
 _RESTS = "The reranker was late several times in a row and is paused for a while."
 

@@ -222,7 +222,7 @@ async def test_a_hanging_model_does_not_block_other_requests(
     assert (await client.post("/v1/memories", json={"content": "Still here."})).status_code == 201
     idle = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND state LIKE 'idle in trans%'"
     with psycopg.connect(owner_url, autocommit=True) as connection:
-        # Those who wait look now and then; one that was held while the model thinks would be idle all the time.
+        # Waiting requests poll; a connection that is held while the model answers would be idle all the time.
         while connection.execute(idle).fetchone() != (0,):
             assert (await client.get("/livez")).status_code == 200
     assert len(model.asked) == at_once

@@ -44,7 +44,7 @@ SAID: list[dict[str, Any]] = [
 ]
 
 
-# A failure of which nothing came but a success, and another value of something that was said before.
+# A failure that later succeeds, and a new value of something stated before.
 AGAIN: list[dict[str, Any]] = [
     {"external_id": "n1", "role": "user", "content": "Please publish the package as well."},
     does("n2", "Bash", "t3", command="make publish"),

@@ -455,7 +455,7 @@ async def test_a_hanging_call_times_out_retries_included_and_is_counted_as_an_at
         model.say({"facts": BOTH})
         report = await observed(client, session)
         assert (report["groups"], report["memories"], len(model.asked)) == (1, 2, 3)
-        release.set()  # what comes late has no effect
+        release.set()  # a late answer has no effect
         assert await texts(client) == [REDIS["text"], CONFIG["text"]]
 
 
@@ -633,7 +633,7 @@ async def test_a_backlog_drains_in_order_with_prompts_of_constant_size(
         for n, (text, time) in enumerate(zip(words, sent, strict=True))
     ]
     assert (await said(client, session, *batch))["unobserved_tokens"] >= 2_950 * texts
-    # The first slices may have been observed before anybody asked for it.
+    # The first slices may have been observed before the request.
     await observed(client, session)
     groups = (await client.get(f"/v1/sessions/{session}")).json()["groups"]
     assert groups == len(model.asked) > 2_950 * texts // MAX_TRANSCRIPT_TOKENS

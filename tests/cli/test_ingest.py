@@ -137,7 +137,7 @@ def home_of_all(home: Path) -> None:
         written(storage / f"part/{name}/{name}.json", {"id": name, "type": "text", "text": "Hi."})
 
 
-def test_every_client_on_this_machine_at_once(recorder: Recorder, here: dict[str, str]) -> None:
+def test_the_transcripts_of_all_clients_are_sent_by_one_command(recorder: Recorder, here: dict[str, str]) -> None:
     home_of_all(Path(here["HOME"]))
     report = ingested("--all", **here)
     clients = ["claude-code", "codex", "copilot", "cursor", "gemini-cli", "opencode", "pi"]

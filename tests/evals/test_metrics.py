@@ -106,7 +106,7 @@ def test_covered_turns_that_are_not_evidence_are_ignored(
 
 
 @given(hits, evidence_sets, depths)
-def test_a_hit_without_evidence_in_front_never_helps(
+def test_an_irrelevant_hit_in_front_never_raises_a_score(
     covers: list[frozenset[str]], evidence: frozenset[str], k: int
 ) -> None:
     for figure in (recall, all_found, ndcg):

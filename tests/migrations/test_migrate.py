@@ -17,7 +17,7 @@ from esker.server.db.programs import BINARIES
 from tests.support.databases import cloned
 
 FOLDER = Path(__file__).parents[2] / "migrations"
-# Databases out there have applied these; a new one is added here when it is done.
+# Existing databases have applied these; add each new one when it is released.
 DONE = {
     1: "cb20a556735763dbb4f78d9a699f9342be1fde8a76de6d6260ca3f0fb295e3d0",
     2: "4dc5614e4df0e8859451b4e61b4a00f2b2be859973f8ed65c0d718d1c38e8a59",

@@ -14,7 +14,7 @@ from esker.server.db.programs import BINARIES
 
 _numbers = itertools.count()
 
-# Does anybody wait for a lock in this database?
+# Whether any connection waits for a lock in this database.
 WAITING: LiteralString = """
     SELECT count(*) > 0 AS waiting FROM pg_stat_activity
     WHERE datname = current_database() AND wait_event_type = 'Lock'

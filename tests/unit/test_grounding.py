@@ -195,7 +195,7 @@ def test_ordinary_words_need_no_source(fact: str) -> None:
         "in 2026",
     ],
 )
-def test_a_day_that_may_be_named_may_be_written_in_any_way(fact: str) -> None:
+def test_an_allowed_day_is_grounded_in_any_notation(fact: str) -> None:
     year_late, month_late = date(2031, 3, 3), date(2026, 8, 3)
     sources = ("3.",) if fact.startswith("3. 3") else ()
     assert missing(fact, *sources, days=(THIRD_OF_MARCH,)) == []

@@ -53,7 +53,7 @@ def test_no_part_of_any_text_is_empty(text: str) -> None:
 @given(
     st.one_of(st.text(max_size=3_000), st.tuples(st.text(max_size=40), st.integers(1, 200)).map(lambda t: t[0] * t[1]))
 )
-def test_the_parts_of_a_text_are_the_text_and_none_is_larger_than_it_may_be(text: str) -> None:
+def test_the_parts_of_a_text_join_to_the_text_and_none_exceeds_the_limit(text: str) -> None:
     parts = list(text_parts(text))
     assert "".join(parts) == text
     assert all(0 < len(part) <= PART_CHARACTERS for part in parts)

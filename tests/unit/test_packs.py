@@ -226,7 +226,7 @@ def test_the_search_ends_after_32_rows_in_succession_that_do_not_fit(misses: int
     assert ("Short." in shown([first, *long[:misses], last], SMALL)) is found
 
 
-def test_a_row_that_fits_lets_the_search_begin_anew() -> None:
+def test_a_row_that_fits_resets_the_count_of_misses() -> None:
     first, long = full_pack()
     between = pack_row("Between.", last_used_at=long[19].last_used_at - timedelta(seconds=1))
     last = pack_row("Short.", last_used_at=NOON - timedelta(days=9))

@@ -42,7 +42,7 @@ _OPENERS = frozenset(words("facts.openers"))
 
 _FIRST_CJK = "\u3040"
 _NEGATIONS = (*words("negations"), *words("facts.exclusions"))
-# Scripts without spaces have no words to find but these; each other character counts as one.
+# In scripts without spaces, only these words are found; every other character counts as a word.
 _CJK_WORDS = "|".join(word for word in _NEGATIONS if len(word) > 1 and word[0] >= _FIRST_CJK)
 _WORD = re.compile(rf"{_CJK_WORDS}|[{CJK}]|[^\W{CJK}]+")
 _WHOLE = re.compile(rf"[-+<>≤≥=~$€£¥]?[^\W{CJK}]+(?:[-._:/\\@#+]{{1,3}}[^\W{CJK}]+)*[%°]?")

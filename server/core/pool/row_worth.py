@@ -16,7 +16,7 @@ row of the pack says the same."""
 
 _POINTS_BACK = tuple(Cue(*words(f"observer.{name}")) for name in ("continuation", "pointing"))
 _REQUEST = Cue(*words("observer.request"))
-# "User asked that every commit is signed" tells of a rule.
+# "User asked that every commit is signed" states a rule.
 _LASTS = Cue(*words("observer.preference"), *words("observer.constraint"))
 
 
@@ -42,6 +42,6 @@ def _has_subject(content: str) -> bool:
         return True
     about = fingerprint(statement)
     points_back = any(pattern.match(labels.without_label(statement)) for pattern in _POINTS_BACK)
-    # A number alone ("make it 45") names nothing.
+    # A number alone ("make it 45") names no subject.
     named = {term for term in about.particular if not term.isdecimal()}
     return bool(named if points_back else about.subject)

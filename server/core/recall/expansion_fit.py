@@ -35,7 +35,7 @@ _FRAME_TOKENS = sum(
     estimate_tokens(line) + _LINE_END
     for line in (OPEN, CLOSE, DRAWN_FROM, NO_MESSAGES, left_out_line(OmittedCounts(999_999, 999_999, 999_999)))
 )
-# Tokens. No text is cut to less than this: a few whole sentences say more than the beginnings of many.
+# Minimum tokens to which a text is cut: a few whole sentences say more than the beginnings of many.
 _LEAST_TEXT = 60
 MIN_TOKENS = 500
 """The smallest budget with room for the frame, the memory and a message."""

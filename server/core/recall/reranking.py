@@ -8,7 +8,7 @@ from esker.server.core.text.tokens import trim_to_tokens
 
 FIRST = 20
 """How many hits a reranker reads; its time is proportional to them."""
-# Of each hit. Cross-encoders read a few hundred tokens of a question and a text together, and some refuse more.
+# Maximum tokens of each hit: cross-encoders read a few hundred of a question and a text together; some refuse more.
 _SHOWN_TOKENS = 300
 
 

@@ -36,7 +36,7 @@ CONTINUATION = _observer("continuation")
 POINTING = _observer("pointing")
 # A subject that means something only after what was said before: "the reason", "the fix".
 GENERAL_SUBJECT = _observer("general_subject")
-# Begins with a thing of the speaker's or of the project's: "my editor", "the port".
+# Begins with something that belongs to the speaker or the project: "my editor", "the port".
 OWNED = _observer("owned")
 # The speaker as the subject, as a person writes and a program does not.
 SELF = _observer("self")
@@ -54,9 +54,9 @@ LIVED = _persons("lived")
 SERVES = _persons("serves")
 # A pronoun for something that was named before.
 POINTS = _persons("points")
-# A verb of the past.
+# Verbs in the past tense.
 PAST = _persons("past")
-# Repeats: no single day is meant.
+# Marks a habit: no single day is meant.
 HABIT = _persons("habit")
 # Says what the agent has to do.
 TO_AGENT = _observer("to_agent")
@@ -66,15 +66,15 @@ TAKES_BACK = _observer("takes_back")
 INTERJECTION = _observer("interjection")
 # Thinks aloud and settles nothing.
 MUSING = _observer("musing")
-# Imagines what is not.
+# Imagines something that is not so.
 WOULD = _observer("would")
 # Puts something off to an event.
 CONDITION = _observer("condition")
-# An order of the moment: it is carried out and done with.
+# An order that is over once it is carried out.
 MOMENTARY = _observer("momentary")
 # Says that the work before did not help.
 STILL_FAILS = _observer("still_fails")
-# Work that will not stay.
+# Work that is temporary.
 TEMPORARY = _observer("temporary")
 # An order to leave something alone until the work goes on.
 LEAVES_ALONE = _observer("leaves_alone")
@@ -104,7 +104,7 @@ HEADING_OPEN = _observer("heading_open")
 HEADING_PROPOSED = _observer("heading_proposed")
 HEADING_DONE = _observer("heading_done")
 HEADING_FORMER = _observer("heading_former")
-# Follows what a comment or a note in a file demands, which is not the user's word.
+# Follows a comment or a note in a file, whose demand is not the user's.
 OBEYS = _observer("obeys")
 # Announces a discovery.
 DISCOVERY = _observer("discovery")

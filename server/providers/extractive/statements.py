@@ -17,7 +17,7 @@ _LONGEST_TOPIC = 70
 _HEADING = re.compile(r"^\s{0,3}(#{1,6})\s+(.+?)\s*#*$")
 # A whole statement in brackets, with at most one level of brackets in it.
 BRACKETED = re.compile(r"^[(（]((?:[^()（）]|[(（][^()（）]*[)）])*)[)）][.。]?$")
-# Characters of a line at whose end a person wraps a sentence.
+# Lengths of a line, in characters, at whose end a person may have wrapped a sentence.
 _WRAPPED = range(45, 101)
 _LINE_END = re.compile(r"[ \t]*\n")
 _RULE = re.compile(r"^\s*(?:[-*_=─━]\s*){3,}$")

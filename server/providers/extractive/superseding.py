@@ -195,7 +195,7 @@ def _lacking(said: Assertion, other: Assertion, contents: Mapping[str, str]) -> 
     lone = lone or any(value.subject and all(term[0] == "@" for term in value.subject) for value in other.values)
     missing = (other.terms if lone else other.topic) - values - said.terms
     own = _without(changed, other.statement) if missing else ""
-    # The earlier one may owe its subject to one before it.
+    # The earlier assertion may take its subject from one before it.
     named = without_label(contents.get(other.name, other.name)).partition(labels.REPLACES)[2].removesuffix(")")
     return "; ".join(filter(None, (own, named)))
 
@@ -279,7 +279,7 @@ def _verdict(said: Assertion, other: Assertion, *, by_agent: bool) -> _Verdict:
     verdicts = {then: _about(said, then, other) for then in other.values}
     verdict = max(verdicts.values(), default=_Verdict.NOTHING)
     changed = frozenset[str]().union(*(then.subject for then, one in verdicts.items() if one == verdict))
-    # Of a row about two things one may still hold.
+    # If a row is about two things, one of them may still hold.
     held = [then for then, one in verdicts.items() if one < verdict and not then.lacks_verb]
     kept = any(then.subject and not then.subject & changed for then in held)
     return _Verdict.UNLIKE if kept and changed and verdict else verdict
@@ -408,7 +408,7 @@ def _compared(now: Value, then: Value, said: Assertion, other: Assertion) -> _Ve
         return _Verdict.NOTHING
     subject, former = _subjects(now, then)
     if now.relation == "to":
-        # A word such as "de" joins the parts of a name as well as it precedes a former value.
+        # A word such as "de" may join the parts of a name, or precede a former value.
         subject = subject.union(*(part for part in said.given_up if part <= former))
         former -= said.terms & places_of_software("environments")
     if subject and subject == former:

@@ -10,7 +10,7 @@ from esker.server.core.words.scripts import CJK, UNSPACED
 from esker.server.providers.extractive import cues
 from esker.server.providers.extractive.sentences import word_count
 
-# Maximum points that each kind of detail adds; a row of numbers tells no more than three of them.
+# Maximum points that each kind of detail adds; a row of numbers says no more than three of them.
 _MOST_NAMES, _MOST_FIGURES, _MOST_PROPER = 3, 2, 2
 # Content words below which a statement says little, and from which it says much.
 _FEW_WORDS, _MANY_WORDS = 3, 8

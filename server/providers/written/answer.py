@@ -13,7 +13,7 @@ from esker.server.core.words.scripts import CJK
 from esker.server.providers.answers import without_thought
 from esker.server.providers.written.facts import KEYS, FactDraft, FactMarks, WrittenFact, heading_marks, read_marks
 
-# Characters. Only a model that loops writes more; reading so many takes five seconds at worst.
+# Maximum characters of an answer: only a model that loops writes more, and reading this many takes five seconds.
 _LONGEST_ANSWER = 400_000
 
 
@@ -115,7 +115,7 @@ _JSON = re.compile(r"\[?\s?\{|\"\w{1,40}\"\s?:")
 _TEXT = re.compile(r"(?:\*\*)?(?:text|fact \d{1,3}|observation \d{1,3})\s?[:：]", re.IGNORECASE)
 _LONGEST_HEADING = 80
 
-# Remarks to the one who asked
+# Remarks to the user
 
 _NOTHING = re.compile(
     r"(?:there (?:is|are|was|were) )?(?:none|n/a|null|nothing(?: (?:new|worth|notable|to|of))?"

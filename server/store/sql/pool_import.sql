@@ -69,7 +69,7 @@ SELECT seq, external_id, content_hash FROM messages
 WHERE session_id = %(session)s AND external_id = ANY (%(external_ids)s) AND seq NOT BETWEEN %(first)s AND %(last)s
 
 -- name: known_groups
--- The existing ones of these groups, and the messages they cover.
+-- Those of these groups that exist, and the messages they cover.
 SELECT id, session_id, first_seq, last_seq FROM observation_groups WHERE id = ANY (%(ids)s)
 
 -- name: insert_groups
@@ -121,7 +121,7 @@ FROM jsonb_to_recordset(%(rows)s::jsonb) AS new (
 JOIN memories m ON m.id = new.id
 
 -- name: superseders
--- The existing ones of these memories and reflections.
+-- Those of these memories and reflections that exist.
 SELECT id FROM memories WHERE id = ANY (%(ids)s)
 UNION ALL
 SELECT id FROM reflections WHERE id = ANY (%(ids)s)
@@ -160,7 +160,7 @@ ORDER BY memory_id, group_id
 ON CONFLICT (pool_id, memory_id, group_id) DO NOTHING
 
 -- name: known_reflections
--- The existing ones of these reflections, with the values that cannot change.
+-- Those of these reflections that exist, with the values that cannot change.
 SELECT id, scope, session_id, project, reflector, created_at FROM reflections WHERE id = ANY (%(ids)s)
 
 -- name: insert_reflections
