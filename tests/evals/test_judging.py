@@ -89,7 +89,7 @@ def test_agreement_is_the_correlation_of_ranks(
     assert spearman(first, second) == (None if agreement is None else pytest.approx(agreement))
 
 
-def test_the_agreement_covers_the_common_cases() -> None:
+def test_agreement_is_computed_over_the_common_cases_only() -> None:
     judged = Judgement(
         "a-judge", {name: Grades.model_validate(marks(score)) for name, score in zip("abc", (1, 3, 5), strict=True)}
     )

@@ -122,7 +122,7 @@ def test_with_one_turn_per_hit_it_is_the_usual_ndcg(ranking: list[str], evidence
 
 
 @given(evidence_sets)
-def test_the_evidence_first_is_perfect(evidence: frozenset[str]) -> None:
+def test_evidence_in_front_of_all_else_scores_1(evidence: frozenset[str]) -> None:
     covers = [{turn} for turn in sorted(evidence)]
     assert ndcg(covers, evidence, 10) == pytest.approx(1)
     assert all_found(covers, evidence, len(evidence)) == 1

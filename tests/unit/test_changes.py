@@ -160,7 +160,7 @@ def test_nothing_is_replaced_by_a_lower_trust_or_a_reservation() -> None:
     assert said(new, [row("Our database is MySQL.", trust="tool")]).replaces
 
 
-def test_two_speakers_do_not_change_what_the_other_said() -> None:
+def test_speakers_do_not_replace_each_others_statements() -> None:
     ana = observation("Ana said: I live in Porto.", category="fact")
     assert said("I moved to Lisbon last month.", [ana], label="Ben said").replaces is None
     assert said("I moved to Lisbon last month.", [ana], label="Ana said").replaces == ana.id

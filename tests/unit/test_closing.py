@@ -171,7 +171,7 @@ def test_a_statement_that_begins_with_its_deed_is_an_outcome_whatever_it_names(s
     assert (fact.category, fact.content) == ("outcome", f"Outcome: {said}")
 
 
-def test_a_name_with_the_word_error_makes_a_finding_no_issue() -> None:
+def test_a_name_with_the_word_error_does_not_make_a_finding_an_issue() -> None:
     [fact] = facts(("user", "Which constant?"), ("assistant", "`HTTP_ERROR_LIMIT` lies in `config/http.ts`, line 30."))
     assert fact.category == "fact"
 
@@ -219,7 +219,7 @@ def test_a_mark_in_capitals_leaves_something_open() -> None:
 
 
 @pytest.mark.parametrize("said", ["`fetch_pe/1`, `fetch_po/1`, `fetch_pi/1`", "- `docs/plan.md`, `docs/spec.md`"])
-def test_names_of_which_nothing_is_said_are_no_finding(said: str) -> None:
+def test_names_without_a_statement_are_not_a_finding(said: str) -> None:
     assert facts(("user", "auth.py"), ("assistant", said)) == []
     with_subject = facts(("user", "auth.py"), ("assistant", f"Files with the retry limit:\n\n{said}"))
     assert bool(with_subject) is said.startswith("-")

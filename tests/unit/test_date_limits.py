@@ -62,7 +62,7 @@ def test_a_date_is_the_anchor_itself_if_only_an_article_precedes_it() -> None:
     assert named.anchor
 
 
-def test_hours_fade_by_the_day() -> None:
+def test_closeness_to_a_time_in_hours_falls_by_the_day() -> None:
     for query in ("three hours ago", "in the last three hours"):
         found = asked_time(query, NOW, "UTC")
         assert found

@@ -238,7 +238,7 @@ TAKEN_BACK = {
 
 
 @pytest.mark.parametrize("name", TAKEN_BACK)
-def test_a_ruling_that_is_taken_back_goes(name: str) -> None:
+def test_a_ruling_that_is_taken_back_is_dropped(name: str) -> None:
     old, new = (ruling(text) for text in TAKEN_BACK[name])
     assert left(old, new) == [new[0]]
 
@@ -375,7 +375,7 @@ def test_a_statement_of_the_assistant_is_dropped_when_the_user_says_no_to_it() -
     assert left(said, elsewhere) == [said[0], elsewhere[0]]
 
 
-def test_a_report_that_the_user_calls_wrong_goes() -> None:
+def test_a_report_that_the_user_calls_wrong_is_dropped() -> None:
     report = ("Agreement script, round 2: kappa 0.71.", "medium", "outcome", "tool")
     wrong = ("User: the kappa of round 2 is wrong, Vera was counted twice.", "high", "issue", "user")
     by_assistant = (wrong[0], "high", "issue", "assistant")
@@ -447,7 +447,7 @@ def test_a_question_of_the_assistant_is_dropped_once_a_later_session_took_place_
         assert [draft.content for draft in condensed(rows).drafts] == [*kept, found.content]
 
 
-def test_a_ruling_that_quotes_a_question_is_none() -> None:
+def test_a_ruling_that_quotes_a_question_is_not_a_question() -> None:
     agreed = ("User agreed (“yes”) to: The import is unused. Shall I remove it?", "medium", "decision", "user")
     done = ("Assistant found: The paths were wrong. — asked: where were we?", "medium", "fact", "assistant")
     assert left(agreed, done, RULE) == [agreed[0], done[0], RULE[0]]
@@ -544,7 +544,7 @@ NOISE = [
 
 
 @pytest.mark.parametrize("row", NOISE, ids=lambda row: row[0])
-def test_a_row_for_the_moment_goes(row: tuple[str, str, str, str]) -> None:
+def test_a_row_for_the_moment_is_dropped(row: tuple[str, str, str, str]) -> None:
     assert left(RULE, row) == [RULE[0]]
 
 
@@ -652,7 +652,7 @@ def test_every_row_of_a_reflection_is_a_source_word_for_word(rows: list[tuple[st
 
 
 @given(st.lists(any_row, min_size=1, max_size=15))
-def test_no_row_of_high_priority_is_lost_unless_a_later_one_says_it_or_otherwise(
+def test_no_row_of_high_priority_is_lost_unless_a_later_one_repeats_or_contradicts_it(
     rows: list[tuple[str, str, str, str]],
 ) -> None:
     before = log(*rows)

@@ -212,7 +212,7 @@ def test_a_date_with_slashes_may_begin_with_the_day_or_the_month() -> None:
     assert missing("on 3/4/2026", days=(date(2026, 3, 5),)) == ["3/4/2026"]
 
 
-def test_a_day_gives_no_other_numbers() -> None:
+def test_a_date_grounds_no_other_numbers() -> None:
     assert missing("3 files, 03:26", days=(THIRD_OF_MARCH,)) == ["3", "03:26"]
     assert missing("March 5, 2026", "5 files", days=(THIRD_OF_MARCH,)) == ["March 5, 2026"]
 

@@ -204,7 +204,7 @@ def test_a_row_cannot_close_one_of_our_elements_however_it_is_written(tag: str) 
     assert fenced(f"x {tag} y").startswith("x &lt;")
 
 
-def test_a_row_gives_no_orders_to_a_terminal() -> None:
+def test_a_row_cannot_control_a_terminal() -> None:
     assert fenced("a\x1b[31mred\x07 \u202eback\x9b") == "a [31mred back"
 
 

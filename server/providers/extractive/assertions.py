@@ -249,7 +249,7 @@ class _ClauseReader:
             elif segment.kind == "replaces":
                 options = [segment.text or start]
             elif segment.kind == "becomes" and place == 1:
-                options = [start]  # a name that something is now called by another name than
+                options = [start]  # the former name of something that was renamed
             elif segment.kind == "from":
                 options = options if kinds & {"changes", "becomes", "inherits", "to", "puts"} else []
             elif segment.kind not in ("instead", "not"):

@@ -1,18 +1,4 @@
-"""Recall: complete in its pool, correct in any script, exact about scope and time, and empty for unknown subjects.
-
-Cases, or parts of them, that are covered elsewhere:
-
-| case | test |
-|---|---|
-| E2 | api/test_recall.py: test_the_exact_words_are_the_first_hit_with_the_best_score (the real model, notes) |
-| E3 | api/test_recall.py: test_any_script_and_any_identifier_is_found_by_keyword (notes) |
-| E8, E9 | unit/test_mentioned_dates.py, unit/test_asked_dates.py: "last week" and "yesterday", in any zone |
-| E11 | api/test_recall.py: test_each_filter_keeps_only_matching_rows; api/test_passages.py: the requested time |
-| E12 | api/test_memories.py: test_a_list_and_a_recall_with_the_same_scope_agree and …_refuse_the_same |
-| E14 | api/test_passages.py: test_a_passage_can_be_read_expanded_and_forgotten_by_its_id |
-| E18 | api/test_recall.py: test_an_answer_fits_its_token_limit_and_reports_what_it_left_out; api/test_mcp.py |
-| E19 | api/test_recall.py: test_a_question_without_an_answer_returns_nothing (notes) |
-"""
+"""Recall: complete in its pool, correct in any script, exact about scope and time, and empty for unknown subjects."""
 
 from collections.abc import AsyncGenerator
 from itertools import product
@@ -65,8 +51,6 @@ def messages(*texts: str, first: int = 1) -> list[dict[str, Any]]:
     return [{"external_id": f"m{n}", "role": "user", "content": text} for n, text in enumerate(texts, start=first)]
 
 
-# E1 -------------------------------------------------------------------------------------------------------------------
-
 CROWD = 3_000
 OWN = 30
 
@@ -110,7 +94,7 @@ def crowded(owner_url: str, crowd: str, own: str) -> None:
         )
 
 
-async def test_e1_a_small_pool_finds_all_its_rows_beside_a_large_pool_with_similar_ones(
+async def test_a_small_pool_finds_all_its_rows_beside_a_large_pool_with_similar_ones(
     meaning: httpx2.AsyncClient, database_url: str, owner_url: str
 ) -> None:
     parts = make_parts(Settings.from_environment({"ESKER_EMBEDDER": "none"}), Database(database_url), system_clock)
@@ -128,10 +112,7 @@ async def test_e1_a_small_pool_finds_all_its_rows_beside_a_large_pool_with_simil
         assert len((await recalled(meaning, "river sea", limit=7, ranking=ranking))["hits"]) == 7
 
 
-# E2, E3 ---------------------------------------------------------------------------------------------------------------
-
-
-async def test_e2_a_stored_text_is_its_own_first_hit_in_either_tier(meaning: httpx2.AsyncClient) -> None:
+async def test_a_stored_text_is_its_own_first_hit_in_either_tier(meaning: httpx2.AsyncClient) -> None:
     for number, text in enumerate(SAYINGS):
         session = await opened(meaning, f"s{number}")
         await said(meaning, session, *messages(text))
@@ -158,17 +139,14 @@ PLACES = {
 }
 
 
-async def test_e3_a_sub_phrase_of_any_script_finds_the_message(client: httpx2.AsyncClient) -> None:
+async def test_a_sub_phrase_of_any_script_finds_the_message(client: httpx2.AsyncClient) -> None:
     for number, text in enumerate(SAYINGS):
         await said(client, await opened(client, f"s{number}"), *messages(text))
     for query, place in PLACES.items():
         assert contents(await recalled(client, query)) == [f"user: {SAYINGS[place]}"], query
 
 
-# E11 ------------------------------------------------------------------------------------------------------------------
-
-
-async def test_e11_a_time_filter_uses_when_a_text_was_said_and_not_when_it_was_stored(
+async def test_a_time_filter_uses_when_a_text_was_said_and_not_when_it_was_stored(
     client: httpx2.AsyncClient,
 ) -> None:
     session = await opened(client)
@@ -185,10 +163,7 @@ async def test_e11_a_time_filter_uses_when_a_text_was_said_and_not_when_it_was_s
     assert (await recalled(client, "our river Rhine", since="2024-04-01T00:00:00Z"))["hits"] == []
 
 
-# E12, E16 -------------------------------------------------------------------------------------------------------------
-
-
-async def test_e12_recall_finds_exactly_the_listed_rows_of_the_same_scope(client: httpx2.AsyncClient) -> None:
+async def test_recall_finds_exactly_the_listed_rows_of_the_same_scope(client: httpx2.AsyncClient) -> None:
     for name, project in (("s1", "p"), ("s2", "q"), ("s3", None)):
         session = await opened(client, name, **({"project": project} if project else {}))
         await said(client, session, *messages(f"Our river is the {name}-river.", f"Our bridge is the {name}-bridge."))
@@ -207,17 +182,14 @@ UNKNOWN_SCOPES: tuple[tuple[dict[str, str], int, str], ...] = (
 )
 
 
-async def test_e16_an_unknown_scope_is_an_error_and_not_an_empty_success(client: httpx2.AsyncClient) -> None:
+async def test_an_unknown_scope_is_an_error_and_not_an_empty_success(client: httpx2.AsyncClient) -> None:
     await said(client, await opened(client), *messages(SAYINGS[0]))
     for (asked, status, words), tier in product(UNKNOWN_SCOPES, ("memories", "passages", "both")):
         answer = await client.post("/v1/recall", json={"query": "ledger", "tier": tier, **asked})
         assert (answer.status_code, words in answer.json()["detail"]) == (status, True), answer.text
 
 
-# E14, E17 -------------------------------------------------------------------------------------------------------------
-
-
-async def test_e14_every_id_of_an_answer_can_be_read_expanded_and_forgotten(client: httpx2.AsyncClient) -> None:
+async def test_every_id_of_an_answer_can_be_read_expanded_and_forgotten(client: httpx2.AsyncClient) -> None:
     session = await opened(client)
     await said(client, session, *messages(*SAYINGS[:4]))
     await observed(client, session)
@@ -240,7 +212,7 @@ async def test_e14_every_id_of_an_answer_can_be_read_expanded_and_forgotten(clie
     assert not {hit["id"] for hit in answer["hits"]} & {hit["id"] for hit in left["hits"]}
 
 
-async def test_e17_every_endpoint_shows_the_same_text_also_after_a_change(
+async def test_every_endpoint_shows_the_same_text_also_after_a_change(
     client: httpx2.AsyncClient,
 ) -> None:
     session = await opened(client)
@@ -263,9 +235,6 @@ async def test_e17_every_endpoint_shows_the_same_text_also_after_a_change(
     assert "* 🔴 " in answered
 
 
-# E19 ------------------------------------------------------------------------------------------------------------------
-
-
 NONSENSE = {
     "purple elephants in quantum lasagna": "ok",
     "kubernetes ingress yaml": "ok",
@@ -273,7 +242,7 @@ NONSENSE = {
 }
 
 
-async def test_e19_a_question_about_an_unknown_subject_gets_an_explained_empty_answer(
+async def test_a_question_about_an_unknown_subject_gets_an_explained_empty_answer(
     meaning: httpx2.AsyncClient,
 ) -> None:
     session = await opened(meaning)

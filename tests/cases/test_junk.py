@@ -1,15 +1,4 @@
-"""Junk, duplicates, feedback: nothing enters memory because a program put it into the conversation, or a second time.
-
-Cases, or parts of them, that are covered elsewhere:
-
-| case | test |
-|---|---|
-| C1 | unit/test_injected.py: the forms in which each client shows rules, reminders and summaries |
-| C3 | unit/test_injected.py: test_the_result_of_a_memory_tool_is_left_out, test_our_own_pack_is_left_out_of_any_tool_result |
-| C5 | api/test_events.py: test_twenty_concurrent_reports_of_one_event_freeze_one_pack |
-| C6 | agents/test_foreign_transcripts.py: other people's transcripts again; api/test_sessions.py: resends at once |
-| C7 | api/test_memories.py: test_twenty_concurrent_identical_writes_are_one_row; api/test_hygiene.py: twenty sessions at once |
-"""  # noqa: E501 - a table's row is one line
+"""Junk, duplicates, feedback: nothing enters memory because a program put it into the conversation, or a second time."""
 
 import asyncio
 import json
@@ -55,7 +44,7 @@ def result(call_id: str, text: str, *, error: bool = False) -> list[dict[str, An
     return [{"type": "tool_result", "tool_use_id": call_id, "content": text, "is_error": error}]
 
 
-# C1: rules repeated in each session ----------------------------------------------------------------------------------
+# Rules repeated in each session ---------------------------------------------------------------------------------------
 
 SHOWN = (
     turn(1, "system", f"You are a helpful agent. {RULES}"),
@@ -70,7 +59,7 @@ SHOWN = (
 )
 
 
-async def test_c1_rules_that_a_client_shows_each_session_are_never_stored(client: httpx2.AsyncClient) -> None:
+async def test_rules_that_a_client_shows_each_session_are_never_stored(client: httpx2.AsyncClient) -> None:
     for number in range(4):
         session = await opened(client, f"s{number}", project="shop")
         await said(client, session, *SHOWN)
@@ -80,7 +69,7 @@ async def test_c1_rules_that_a_client_shows_each_session_are_never_stored(client
     assert sum("ledger" in row for row in rows) == 1
 
 
-async def test_c1_rules_that_a_client_shows_are_never_shown_to_a_model(
+async def test_rules_that_a_client_shows_are_never_shown_to_a_model(
     modelled: httpx2.AsyncClient, model: ModelServer
 ) -> None:
     model.say({"facts": []})
@@ -91,7 +80,7 @@ async def test_c1_rules_that_a_client_shows_are_never_shown_to_a_model(
     assert "Zanzibar" not in json.dumps(model.asked)
 
 
-async def test_c1_rules_that_a_person_pastes_each_session_are_one_row(client: httpx2.AsyncClient) -> None:
+async def test_rules_that_a_person_pastes_each_session_are_one_row(client: httpx2.AsyncClient) -> None:
     for number in range(4):
         session = await opened(client, f"s{number}", project="shop")
         await said(client, session, turn(1, "user", f"{RULES}\nPlease fix the sign-in number {number}."))
@@ -99,7 +88,7 @@ async def test_c1_rules_that_a_person_pastes_each_session_are_one_row(client: ht
     assert sum("Zanzibar" in row for row in await live(client)) == 1
 
 
-# C3: feedback --------------------------------------------------------------------------------------------------------
+# Feedback -------------------------------------------------------------------------------------------------------------
 
 
 async def fed_back(client: httpx2.AsyncClient, number: int) -> list[dict[str, Any]]:
@@ -131,7 +120,7 @@ async def fed_back(client: httpx2.AsyncClient, number: int) -> list[dict[str, An
     ]
 
 
-async def test_c3_memory_does_not_store_its_own_output(client: httpx2.AsyncClient) -> None:
+async def test_memory_does_not_store_its_own_output(client: httpx2.AsyncClient) -> None:
     session = await opened(client, "s0", project="shop")
     await said(client, session, *SAYINGS)
     await observed(client, session)
@@ -149,7 +138,7 @@ async def test_c3_memory_does_not_store_its_own_output(client: httpx2.AsyncClien
     assert all(after[row["id"]] == row for row in before)
 
 
-async def test_c3_a_model_is_not_shown_the_output_of_memory(modelled: httpx2.AsyncClient, model: ModelServer) -> None:
+async def test_a_model_is_not_shown_the_output_of_memory(modelled: httpx2.AsyncClient, model: ModelServer) -> None:
     for saying in SAYINGS:
         await modelled.post("/v1/memories", json={"content": saying, "project": "shop"})
     messages = await fed_back(modelled, 0)
@@ -162,10 +151,10 @@ async def test_c3_a_model_is_not_shown_the_output_of_memory(modelled: httpx2.Asy
     assert not [saying for saying in SAYINGS if saying in transcript]
 
 
-# C5, C6: repeated events and transcripts -----------------------------------------------------------------------------
+# Repeated events and transcripts --------------------------------------------------------------------------------------
 
 
-async def test_c5_a_hook_that_fires_twice_for_one_event_makes_one_row(client: httpx2.AsyncClient) -> None:
+async def test_a_hook_that_fires_twice_for_one_event_makes_one_row(client: httpx2.AsyncClient) -> None:
     session = await opened(client, project="shop")
 
     async def fires() -> None:
@@ -193,7 +182,7 @@ def sent(entry: TranscriptEntry) -> dict[str, Any]:
     return {"external_id": entry.external_id, "role": entry.role, "content": entry.content, "sent_at": at}
 
 
-async def test_c6_a_repeated_transcript_adds_no_rows_even_as_another_session(client: httpx2.AsyncClient) -> None:
+async def test_a_repeated_transcript_adds_no_rows_even_as_another_session(client: httpx2.AsyncClient) -> None:
     """A client that forks or resumes a session writes all of it again, under another name."""
     imported: list[list[str]] = []
     for copy in ("", "", "-forked"):
@@ -206,7 +195,7 @@ async def test_c6_a_repeated_transcript_adds_no_rows_even_as_another_session(cli
     assert imported[0] == imported[1] == imported[2]
 
 
-# C9: transient states ------------------------------------------------------------------------------------------------
+# Transient states -----------------------------------------------------------------------------------------------------
 
 PASSING = (
     "Build passed.",
@@ -217,7 +206,7 @@ PASSING = (
 )
 
 
-async def test_c9_transient_states_and_technical_ids_are_not_promoted(client: httpx2.AsyncClient) -> None:
+async def test_transient_states_and_technical_ids_are_not_promoted(client: httpx2.AsyncClient) -> None:
     session = await opened(client, project="shop")
     for number, (passing, module) in enumerate(zip(PASSING, ("ant", "bee", "cat", "dog", "elk"), strict=True)):
         turns = [

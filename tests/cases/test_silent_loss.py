@@ -1,18 +1,4 @@
-"""Silent loss on write: acknowledged text is stored and found, and anything missing is explained.
-
-Cases that are covered elsewhere, in whole or in part:
-
-| case | test |
-|---|---|
-| A6 | worker/test_worker.py: test_missed_rows_of_every_kind_are_queued_again |
-| A8 | api/test_observer_answers.py: test_a_retry_waits_as_long_as_the_provider_says |
-| A8 | api/test_observer_answers.py: test_a_hanging_call_times_out_retries_included_and_is_counted_as_an_attempt |
-| A9 | api/test_models.py: test_json_is_read_in_a_fence_or_within_prose |
-| A9 | api/test_observer_answers.py: test_facts_in_another_shape_than_asked_for_are_all_kept |
-| A9 | api/test_observer_answers.py: test_a_malformed_fact_is_sent_back_once_then_counted_and_the_others_are_kept |
-| A13 | api/test_recall.py: test_without_an_embedder_keywords_find_and_the_answer_is_degraded |
-| A14 | api/test_recall.py: test_while_the_model_loads_keywords_find_and_the_answer_says_so |
-"""
+"""Silent loss on write: acknowledged text is stored and found, and anything missing is explained."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -118,7 +104,7 @@ def by_meaning(answer: dict[str, Any]) -> set[str]:
 async def test_a_text_that_cannot_be_embedded_does_not_affect_others_and_is_retried(
     installed: Installation, clock: FakeClock, owner_url: str
 ) -> None:
-    """A1, A4: one row of a batch fails; all are there, the pool is recalled whole, and later all have vectors."""
+    """One row of a batch fails; all are there, the pool is recalled whole, and later all have vectors."""
     await installed.settled()
     installed.endpoint.refuses = {"BAD"}
     ids = await installed.write("First river.", "BAD river.", "Third river.")
@@ -140,7 +126,7 @@ async def test_a_text_that_cannot_be_embedded_does_not_affect_others_and_is_retr
 async def test_rows_written_while_the_embedder_is_down_are_found_by_word_and_later_by_meaning(
     installed: Installation, clock: FakeClock
 ) -> None:
-    """A2, A3, A16: ten writes; recall says degraded, then all are healed and nothing else about them changes."""
+    """Ten writes; recall says degraded, then all are healed and nothing else about them changes."""
     await installed.settled()
     installed.endpoint.status = 503
     ids = await installed.write(*(f"River number {n}." for n in range(10)))
@@ -161,7 +147,7 @@ async def test_rows_written_while_the_embedder_is_down_are_found_by_word_and_lat
 async def test_a_malfunctioning_embedder_does_not_stop_the_server(
     database_url: str, clock: FakeClock, endpoint: EmbeddingServer, monkeypatch: pytest.MonkeyPatch, nonsense: Any
 ) -> None:
-    """A15: the server serves and finds by word, and by meaning as soon as the embedder recovers."""
+    """The server serves and finds by word, and by meaning as soon as the embedder recovers."""
     with monkeypatch.context() as patched:
         patched.setattr(EmbeddingServer, "_item", lambda _, place, __: {"index": place, "embedding": nonsense})
         async with installation(database_url, clock, endpoint) as installed:
@@ -201,7 +187,7 @@ async def asking(database_url: str, model: ModelServer, clock: FakeClock) -> Asy
 async def test_a_model_that_never_works_leaves_a_failed_job_and_every_message(
     asking: httpx2.AsyncClient, model: ModelServer, clock: FakeClock
 ) -> None:
-    """A8: the job is failed, not completed; its messages stay unobserved until the model works."""
+    """The job is failed, not completed; its messages stay unobserved until the model works."""
     model.say("I would rather not.")
     session = await opened(asking)
     await said(asking, session, WORDS)
@@ -221,7 +207,7 @@ async def test_a_model_that_never_works_leaves_a_failed_job_and_every_message(
 async def test_an_observation_that_stored_nothing_counts_the_reasons(
     asking: httpx2.AsyncClient, model: ModelServer
 ) -> None:
-    """A10: the answer counts the facts found before and the facts that cannot be kept, by reason."""
+    """The answer counts the facts found before and the facts that cannot be kept, by reason."""
     model.say({"facts": FACTS})
     session = await opened(asking)
     await said(asking, session, {"external_id": "m1", "role": "user", "content": WORDS})
@@ -238,7 +224,7 @@ async def test_an_observation_that_stored_nothing_counts_the_reasons(
 async def test_a_resend_that_stored_nothing_counts_known_messages_and_names_changed_ones(
     asking: httpx2.AsyncClient,
 ) -> None:
-    """A10: known messages are counted, and named if they came with other content."""
+    """Known messages are counted, and named if they came with other content."""
     session = await opened(asking)
     await said(asking, session, "One.", "Two.")
     report = await said(asking, session, "One.", {"external_id": "Two.", "role": "user", "content": "Changed."})
@@ -248,7 +234,7 @@ async def test_a_resend_that_stored_nothing_counts_known_messages_and_names_chan
 async def test_a_locked_table_delays_messages_and_loses_none(
     asking: httpx2.AsyncClient, model: ModelServer, owner_url: str
 ) -> None:
-    """A11: a lock that is held for 3 s while 4 clients post 50 messages."""
+    """A lock that is held for 3 s while 4 clients post 50 messages."""
     session = await opened(asking)
     names = [f"m{n}" for n in range(50)]
 

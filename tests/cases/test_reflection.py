@@ -105,9 +105,6 @@ async def worked(client: httpx2.AsyncClient, name: str = "s1", **more: Any) -> s
     return session
 
 
-# B1 ----------------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     "garbage",
     [
@@ -118,7 +115,7 @@ async def worked(client: httpx2.AsyncClient, name: str = "s1", **more: Any) -> s
     ids=["no JSON", "no row", "unknown source"],
 )
 async def test_an_invalid_answer_of_the_reflector_changes_no_row(both: Both, owner_url: str, garbage: Any) -> None:
-    # B1: count and content of the sources are unchanged.
+    # Count and content of the sources are unchanged.
     client, model = both
     session, _ = await kept(client, model, WEATHER, COFFEE)
     before = stored(owner_url)
@@ -128,14 +125,11 @@ async def test_an_invalid_answer_of_the_reflector_changes_no_row(both: Both, own
     assert stored(owner_url) == before
 
 
-# B2 ----------------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("nothing", ["", " \n\t ", {"rows": [row("ok", "SOURCE")]}, {"rows": []}])
 async def test_an_empty_reflection_keeps_the_previous_one_and_is_recorded_as_a_failure(
     both: Both, owner_url: str, nothing: Any
 ) -> None:
-    # B2: the previous reflection stays, the failure is recorded.
+    # The previous reflection stays, the failure is recorded.
     client, model = both
     session, ids = await kept(client, model, WEATHER, COFFEE)
     model.say({"rows": [row(SHORT, *ids)]})
@@ -149,9 +143,6 @@ async def test_an_empty_reflection_keeps_the_previous_one_and_is_recorded_as_a_f
     assert stored(owner_url) == before
     found = (await client.get("/v1/reflections")).json()["reflections"]
     assert [(one["state"], one["reason"]) for one in found] == [("rejected", reason), ("committed", None)]
-
-
-# B3 ----------------------------------------------------------------------------------------------------------------
 
 
 def echo(model: ModelServer) -> Any:
@@ -172,7 +163,7 @@ def echo(model: ModelServer) -> Any:
 
 
 async def test_a_reflector_that_echoes_is_called_a_bounded_number_of_times(both: Both, owner_url: str) -> None:
-    # B3: a bounded number of calls per new observation, no loop.
+    # A bounded number of calls per new observation, no loop.
     client, model = both
     session = await opened(client, effective_context=4_000)
     trigger = 1_300
@@ -215,12 +206,9 @@ async def test_a_reflector_that_echoes_is_called_a_bounded_number_of_times(both:
     assert await after("The lamp at the pier is out.") == 0
 
 
-# B4 ----------------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("scope", ["session", "pool"])
 async def test_a_row_written_during_a_reflection_survives_unreflected(both: Both, scope: str) -> None:
-    # B4: a row inserted while the reflector sleeps survives and is not marked reflected.
+    # A row inserted while the reflector sleeps survives and is not marked reflected.
     client, model = both
     session, ids = await kept(client, model, WEATHER, COFFEE)
     release = asyncio.Event()
@@ -240,11 +228,8 @@ async def test_a_row_written_during_a_reflection_survives_unreflected(both: Both
     assert new not in {*reflection["input_ids"], *reflection["dropped_ids"]}
 
 
-# B6 ----------------------------------------------------------------------------------------------------------------
-
-
 async def test_a_fact_in_nearly_the_same_words_in_three_sessions_is_one_row_with_three_sources(both: Both) -> None:
-    # B6: merged when it is written, without vectors.
+    # Merged when it is written, without vectors.
     client, model = both
     texts = [
         "Deployments of the shop go to Fly.io.",
@@ -262,7 +247,7 @@ async def test_a_fact_in_nearly_the_same_words_in_three_sessions_is_one_row_with
 
 
 async def test_without_a_model_too_a_fact_of_three_sessions_is_one_row(client: httpx2.AsyncClient) -> None:
-    # B6: the extractive observer merges as well.
+    # The extractive observer merges as well.
     sessions: list[str] = []
     for name in ("a", "b", "c"):
         sessions.append(await opened(client, name, project="shop"))
@@ -296,7 +281,7 @@ PARAPHRASED = [
 async def test_a_paraphrase_of_a_fact_is_shown_once_with_the_sources_of_all(
     meaning: Both, question: str, texts: list[str]
 ) -> None:
-    # B6: the top 5 show it once, with three sources; every row of it is named.
+    # The top 5 show it once, with three sources; every row of it is named.
     client, model = meaning
     said_in = [await kept(client, model, text, session=f"s{n}", project="shop") for n, text in enumerate(texts)]
     await kept(client, model, COFFEE, TRAIN, "Mails are sent with Postmark.", session="s9", project="shop")
@@ -310,7 +295,7 @@ async def test_a_paraphrase_of_a_fact_is_shown_once_with_the_sources_of_all(
 
 
 async def test_a_row_that_only_sounds_like_a_paraphrase_is_shown_separately(meaning: Both) -> None:
-    # B6, the reverse: no row with another meaning is hidden.
+    # The reverse: no row with another meaning is hidden.
     client, model = meaning
     texts = [
         "Deployments of the shop go to Fly.io.",
@@ -328,7 +313,7 @@ async def test_a_row_that_only_sounds_like_a_paraphrase_is_shown_separately(mean
 
 
 async def test_without_a_model_the_pools_reflection_merges_paraphrases_into_one_row(meaning: Both) -> None:
-    # B6: the extractive reflector merges rows of the same meaning across sessions; the result leads back to all three.
+    # The extractive reflector merges rows of the same meaning across sessions; the result leads back to all three.
     client, model = meaning
     texts = [*PARAPHRASED[2][1][:2], "Once every Sunday the search index is rebuilt."]
     said_in = [await kept(client, model, text, session=f"s{n}", project="shop") for n, text in enumerate(texts)]
@@ -342,11 +327,8 @@ async def test_without_a_model_the_pools_reflection_merges_paraphrases_into_one_
     assert {*source["memory_ids"]} == {i for _, ids in said_in for i in ids}
 
 
-# B7, B10, B12 ------------------------------------------------------------------------------------------------------
-
-
 async def test_a_reflection_never_increases_the_number_of_rows(both: Both, owner_url: str) -> None:
-    # B7: of five rows a model makes six, in fewer words.
+    # Of five rows a model makes six, in fewer words.
     client, model = both
     session, ids = await kept(client, model, WEATHER, COFFEE, TRAIN, GARDEN)
     before = stored(owner_url)
@@ -363,7 +345,7 @@ async def test_a_reflection_never_increases_the_number_of_rows(both: Both, owner
 async def test_without_a_model_too_a_reflection_leaves_fewer_rows_with_all_sources_and_deletes_none(
     client: httpx2.AsyncClient, owner_url: str, scope: str
 ) -> None:
-    # B7, B10, B12: rows are fewer; the report counts the changes; every fact leads back to messages.
+    # Rows are fewer; the report counts the changes; every fact leads back to messages.
     session = await worked(client, project="shop")
     before, shown = stored(owner_url), await live(client)
     report = await (session_reflected(client, session) if scope == "session" else pool_reflected(client))
@@ -386,7 +368,7 @@ async def test_without_a_model_too_a_reflection_leaves_fewer_rows_with_all_sourc
 
 
 async def test_the_counts_that_a_reflection_reports_equal_the_changes(both: Both, owner_url: str) -> None:
-    # B10: became, left out, kept and insights, by the report, the record and the rows.
+    # Became, left out, kept and insights, by the report, the record and the rows.
     client, model = both
     rule = fact("Never use floats for money.", priority="high")
     session, ids = await kept(client, model, WEATHER, COFFEE, TRAIN, GARDEN, rule)
@@ -407,7 +389,7 @@ async def test_the_counts_that_a_reflection_reports_equal_the_changes(both: Both
 
 
 async def test_a_reflection_deletes_nothing_and_each_of_its_rows_leads_back_to_messages(both: Both) -> None:
-    # B12: over a reflection of a reflection, to the messages.
+    # Over a reflection of a reflection, to the messages.
     client, model = both
     session, ids = await kept(client, model, WEATHER, COFFEE)
     model.say({"rows": [row(SHORT, *ids)]})
@@ -429,13 +411,10 @@ async def test_a_reflection_deletes_nothing_and_each_of_its_rows_leads_back_to_m
     assert WEATHER in old
 
 
-# B13 ---------------------------------------------------------------------------------------------------------------
-
-
 async def test_forgotten_and_replaced_facts_do_not_come_back_with_the_next_reflection(
     both: Both, owner_url: str
 ) -> None:
-    # B13: neither is shown to the model, and neither is live afterwards.
+    # Neither is shown to the model, and neither is live afterwards.
     client, model = both
     old = "Deploys of the shop go to Render."
     session, ids = await kept(client, model, WEATHER, COFFEE, TRAIN, old)
@@ -453,7 +432,7 @@ async def test_forgotten_and_replaced_facts_do_not_come_back_with_the_next_refle
 
 
 async def test_without_a_model_too_forgotten_facts_stay_forgotten(client: httpx2.AsyncClient, owner_url: str) -> None:
-    # B13: through both reflections of the extractive reflector.
+    # Through both reflections of the extractive reflector.
     session = await worked(client)
     [rule] = [i for i, one in (await live(client)).items() if "floats" in one["content"]]
     await session_reflected(client, session)
@@ -463,11 +442,8 @@ async def test_without_a_model_too_forgotten_facts_stay_forgotten(client: httpx2
     assert not [one for one in stored(owner_url).values() if "floats" in one["content"]]
 
 
-# B14 ---------------------------------------------------------------------------------------------------------------
-
-
 async def test_a_condensed_row_keeps_the_dates_of_its_sources(both: Both) -> None:
-    # B14: the times when it was said, to which it refers and until which it is valid; not that of the reflection.
+    # The times when it was said, to which it refers and until which it is valid; not that of the reflection.
     client, model = both
     fair = fact(
         WEATHER,
@@ -490,7 +466,7 @@ async def test_a_condensed_row_keeps_the_dates_of_its_sources(both: Both) -> Non
 
 
 async def test_without_a_model_too_a_condensed_row_is_dated_by_its_sources(client: httpx2.AsyncClient) -> None:
-    # B14: no row is dated by the time of the run.
+    # No row is dated by the time of the run.
     session = await worked(client)
     before = await live(client)
     await session_reflected(client, session)
@@ -500,13 +476,11 @@ async def test_without_a_model_too_a_condensed_row_is_dated_by_its_sources(clien
         assert one["said_at"] == max(before[source]["said_at"] for source in one["source_ids"])
 
 
-# B15 ---------------------------------------------------------------------------------------------------------------
-
 TOOLS = "\n".join(f"- {word}: 12 tests passed, 0 failed, coverage of the module is above the limit." for word in WORDS)
 
 
 async def test_a_long_repetitive_summary_is_not_a_loop(both: Both) -> None:
-    # B15: a line for each of many modules, all alike, is what a tool summary looks like.
+    # A line for each of many modules, all alike, is what a tool summary looks like.
     client, model = both
     long = [f"The module {line[2:]} {WEATHER}" for line in TOOLS.splitlines()]
     session, ids = await kept(client, model, *long)
@@ -516,7 +490,7 @@ async def test_a_long_repetitive_summary_is_not_a_loop(both: Both) -> None:
 
 
 async def test_a_block_that_is_repeated_62_times_is_a_loop_and_changes_nothing(both: Both, owner_url: str) -> None:
-    # B15: 21 lines, 62 times; and a short loop that no limit of length stops.
+    # 21 lines, 62 times; and a short loop that no limit of length stops.
     client, model = both
     long = [f"The {word} was painted. {WEATHER} {COFFEE} {TRAIN} {GARDEN}" for word in WORDS]
     session, ids = await kept(client, model, *long)
