@@ -1,4 +1,4 @@
-"""Junk, duplicates, feedback: nothing enters memory because a program put it into the conversation, or a second time."""
+"""Junk and repetition: nothing enters memory because a program put it into the conversation, or a second time."""
 
 import asyncio
 import json
