@@ -1,0 +1,114 @@
+"""Compares a new value with an earlier one: whether both are of one subject, and only one of them can hold."""
+
+from enum import IntEnum
+
+from esker.server.providers.extractive.assertions import Assertion, Value
+from esker.server.providers.extractive.grammar import places_of_software
+
+
+class Effect(IntEnum):
+    """The effect of a new assertion on an earlier one, the least first."""
+
+    NOTHING = 0
+    UNLIKE = 1
+    REPLACES = 2
+
+
+def compared(now: Value, then: Value, said: Assertion, other: Assertion) -> Effect:
+    """Compare two values: for one subject, another is a change if it is marked, or if there can be only one."""
+    marked, there = now.marked or said.corrects, other.terms - frozenset[str]().union(*other.given_up)
+    if now.added or then.added or now.terms <= there or then.terms <= now.terms:
+        return Effect.NOTHING
+    comparable = _is_numbered(now, then) or same_kind(now, then, waived=said.corrects, marked=marked)
+    # Of "in the export the accents are broken" the place is no thing that has a value.
+    is_place = now.relation.startswith("at ") and then.relation == "is" and bool(then.scope) and not then.thing
+    if not comparable or is_place or are_two_things(now, then):
+        return Effect.NOTHING
+    subject, former = _subjects(now, then)
+    if now.relation == "to":
+        # A word such as "de" joins the parts of a name as well as it precedes a former value.
+        subject = subject.union(*(part for part in said.given_up if part <= former))
+        former -= said.terms & places_of_software("environments")
+    if subject and subject == former:
+        return _of_same(now, then, marked=marked)
+    if not subject or not marked:
+        return Effect.NOTHING
+    if now.lacks_verb or then.lacks_verb:
+        # A verb that is not known counts as a term of the subject.
+        return Effect.UNLIKE if former and former < subject and len(subject - former) == 1 else Effect.NOTHING
+    if subject & former and (said.loose | now.subject) & then.terms:
+        return Effect.REPLACES  # it mentions the value that it changes
+    return _of_less(now, then, former - subject) if subject <= other.terms else _of_more(now, subject, former)
+
+
+def _of_same(now: Value, then: Value, *, marked: bool) -> Effect:
+    """Compare the values of one subject."""
+    if now.lacks_verb or then.lacks_verb:
+        same_verb = now.relation == then.relation and now.is_amount
+        return Effect.NOTHING if not marked else Effect.REPLACES if same_verb else Effect.UNLIKE
+    if marked or _is_only_one(now, then):
+        return Effect.REPLACES
+    return Effect.UNLIKE if now.scope and now.relation == then.relation else Effect.NOTHING
+
+
+def _of_more(now: Value, subject: frozenset[str], former: frozenset[str]) -> Effect:
+    """Compare a value with that of a subject of fewer words: a part of it, unless the rest is a scope."""
+    named = any(term[0] != "@" for term in former)
+    return Effect.UNLIKE if named and former <= subject and not (subject - former) & now.scope else Effect.NOTHING
+
+
+def _of_less(now: Value, then: Value, missing: frozenset[str]) -> Effect:
+    """Compare a value with that of a subject of more words, of which the new one's lacks some."""
+    if missing <= then.scope - places_of_software("environments") | places_of_software("live"):
+        return Effect.REPLACES
+    if then.thing and then.thing[-1] not in now.subject:
+        return Effect.NOTHING
+    return Effect.REPLACES if now.is_amount else Effect.UNLIKE
+
+
+def _subjects(now: Value, then: Value) -> tuple[frozenset[str], frozenset[str]]:
+    """Return the terms of both subjects; of two versions of one thing, the thing is part of the subject."""
+    subject, former = now.subject, then.subject
+    named, named_then = _without_digits(now), _without_digits(then)
+    if named == named_then and named and named < now.terms and now.kind != "date":
+        return subject | named, former | named
+    if _is_numbered(now, then):
+        return subject, former | named_then
+    real, real_then = (frozenset(term for term in some if term[0] != "@") for some in (subject, former))
+    return (real, real_then) if real and real_then else (subject, former)
+
+
+def _without_digits(value: Value) -> frozenset[str]:
+    return frozenset(term for term in value.terms if not term[0].isdigit())
+
+
+def _is_numbered(now: Value, then: Value) -> bool:
+    """Whether a number belongs to a thing that an earlier value names with one: "Postgres to 16", "Postgres 14"."""
+    named = _without_digits(then)
+    return now.kind == "number" and bool(named) and named < then.terms and named <= now.subject
+
+
+def same_kind(now: Value, then: Value, *, waived: bool, marked: bool) -> bool:
+    kinds, places = {now.kind, then.kind}, {now.relation, then.relation}
+    if len(places) == 2 and all(place.startswith("at ") for place in places) and kinds <= {"name", "word"}:
+        return False  # "runs on port 8080" and "runs in Frankfurt" are both true
+    if len(kinds) == 1 or (waived and now.relation == then.relation):
+        return marked or now.kind != "word" or now.relation == then.relation
+    if "number" in kinds:
+        return not kinds & {"name", "word"}
+    return marked and kinds == {"name", "word"}
+
+
+def _is_only_one(now: Value, then: Value) -> bool:
+    """Whether a subject can have only one such value: it is that, in so many words, or it is an amount or a date."""
+    if now.is_amount:
+        return True
+    return now.relation == then.relation and now.relation.startswith("is")
+
+
+def are_two_things(one: Value, other: Value) -> bool:
+    """Whether two subjects are things of one sort, each with a name of its own: "search service", "mail service"."""
+    thing, other_thing = set(one.thing), set(other.thing)
+    if not thing or not other_thing or one.thing[-1] != other.thing[-1]:
+        return False
+    return bool(thing - other_thing) and bool(other_thing - thing)

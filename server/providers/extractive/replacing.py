@@ -1,0 +1,219 @@
+"""Decides what a new assertion does to an earlier one: it replaces it, has another value than it, or neither.
+
+An assertion replaces an earlier one in four ways. It names the value that it gives up ("from X to Y", "Y, not X",
+"X won't work, take Y"), and the earlier one has this value. It gives the same subject another value of the same kind
+(`changed_values`). It takes back, denies or refutes what was said, or reports that what failed works. Or it settles
+what was left open: a plan is carried out, a choice is made. Words of other people, conditions, plans, questions and
+additions replace nothing, nor does a statement with another scope. A row that is replaced by mistake is lost to recall;
+one that is not replaced is merely old. So in doubt both stay, and the newer one says that the older says otherwise.
+"""
+
+import re
+from collections.abc import Sequence
+
+from esker.server.core.facts.contradiction import contradicts, denied, negates, opposed
+from esker.server.core.facts.same_fact import same_fact, same_subject
+from esker.server.core.records import Trust
+from esker.server.providers.extractive import cues
+from esker.server.providers.extractive.assertions import Assertion, Value
+from esker.server.providers.extractive.changed_values import Effect, are_two_things, compared, same_kind
+from esker.server.providers.extractive.grammar import places_of_software
+
+# Minimum `same_subject` of an earlier row with a correction. A higher value replaces less.
+_SUBJECT_OF_CORRECTION = 0.5
+# Minimum share of the terms of a plan or an open choice that the assertion which settles it has.
+_SETTLED = 0.6
+# Maximum assertions between a value without a subject ("make it 45") and the one that it belongs to.
+_NEAREST = 3
+_DIGITS = re.compile(r"\d+")
+_FIRST_CJK = "\u3040"
+
+Told = tuple[Trust, Assertion]
+"""An assertion with the trust of its speaker."""
+
+
+def effects(said: Assertion, earlier: Sequence[Told], *, by_agent: bool = False) -> list[tuple[Effect, Assertion]]:
+    """Return the earlier assertions (by trust) that a new one replaces or differs from, the latest first.
+
+    Of an agent's words only those that report work are compared: what it finds has many values, and few that changed.
+    """
+    if not said.firm:
+        return []
+    latest_first = [other for _, other in reversed(earlier)]
+    moved = [] if by_agent else _moved(said, latest_first)
+    verdicts = (
+        Effect.REPLACES if other in moved else _effect(said, other, by_agent=by_agent) for other in latest_first
+    )
+    found = [one for one in zip(verdicts, latest_first, strict=True) if one[0]]
+    if by_agent or any(verdict == Effect.REPLACES for verdict, _ in found):
+        return found
+    # An agent's findings are not what "make it 45" is about.
+    near = [other for trust, other in reversed(earlier) if trust == "user"][:_NEAREST]
+    nearest = next((other for other in near if _answers_to(said, other) or _chooses(said, other)), None)
+    return [(Effect.REPLACES, nearest)] if nearest and _is_comparable(said, nearest) else found
+
+
+def _moved(said: Assertion, latest_first: Sequence[Assertion]) -> list[Assertion]:
+    """Return the earlier assertions whose appointment a new one moves; none if there are several appointments."""
+    comparable = (other for other in latest_first if _is_comparable(said, other))
+    moved = [other for other in comparable if any(_reschedules(said, then) for then in other.values)]
+    return moved if all(_related(moved[0].topic, other.topic) for other in moved[1:]) else []
+
+
+def _reschedules(said: Assertion, then: Value) -> bool:
+    """Whether an assertion moves an appointment and names its former day or hour: "Tuesday is out, make it Thursday".
+
+    The appointment is not what takes place then instead: "the retro moved, Tuesday is the demo".
+    """
+    return then.kind in ("date", "clock") and any(
+        now.kind == then.kind
+        and (now.marked or said.given_up)
+        and not now.subject
+        and (said.terms - now.terms) & then.terms
+        and not then.subject & said.terms
+        for now in said.values
+    )
+
+
+def _effect(said: Assertion, other: Assertion, *, by_agent: bool) -> Effect:
+    if not _is_comparable(said, other):
+        return Effect.NOTHING
+    if other.open or by_agent:
+        settled = _settles(said, other) if other.open else _passes(said, other)
+        return Effect.REPLACES if settled else Effect.NOTHING
+    if same_fact(said.fingerprint, other.fingerprint):
+        return Effect.NOTHING
+    if any(replaces(said, other) for replaces in (_corrects, _opposes, _refutes, _passes)):
+        return Effect.REPLACES
+    verdicts = {then: _about(said, then, other) for then in other.values}
+    verdict = max(verdicts.values(), default=Effect.NOTHING)
+    changed = frozenset[str]().union(*(then.subject for then, one in verdicts.items() if one == verdict))
+    # Of a row about two things one may still hold.
+    held = [then for then, one in verdicts.items() if one < verdict and not then.lacks_verb]
+    kept = any(then.subject and not then.subject & changed for then in held)
+    return Effect.UNLIKE if kept and changed and verdict else verdict
+
+
+def _settles(said: Assertion, other: Assertion) -> bool:
+    """Whether an assertion carries out a plan, makes a choice, or decides a doubt that an earlier one leaves open."""
+    if negates(said.fingerprint) and not negates(other.fingerprint):
+        return False
+    shared = len(said.terms & other.terms)
+    if other.open == "choice":
+        return 2 * shared >= len(other.terms) and any(value.terms <= other.terms for value in said.values)
+    if shared > 1 and shared >= _SETTLED * len(other.terms):
+        return True
+    dates = ((now, then) for now in said.values for then in other.values if now.kind == then.kind == "date")
+    return any(compared(now, then, said, other) == Effect.REPLACES for now, then in dates)
+
+
+def _chooses(said: Assertion, other: Assertion) -> bool:
+    """Whether an assertion only names what an earlier one has not decided: "InfluxDB it is"."""
+    lone = [value.terms for value in said.values if not value.subject]
+    return other.open == "choice" and any(named and named <= other.terms for named in (said.terms, *lone))
+
+
+def _about(said: Assertion, then: Value, other: Assertion) -> Effect:
+    """Judge one value of an earlier assertion."""
+    if _gives_up(said, then, other):
+        return Effect.REPLACES
+    return max((compared(now, then, said, other) for now in said.values), default=Effect.NOTHING)
+
+
+def _is_comparable(said: Assertion, other: Assertion) -> bool:
+    """Whether both are of one speaker, and the new one names no environment, such as staging, that the other lacks."""
+    elsewhere = (said.topic & places_of_software("environments")) - other.terms
+    return said.speaker == other.speaker and bool(other.firm or other.open) and not elsewhere
+
+
+def _gives_up(said: Assertion, value: Value, other: Assertion) -> bool:
+    """Whether a new assertion gives up a value of an earlier one, and both are about the same."""
+    topic = said.topic - frozenset[str]().union(*said.given_up)
+    if any(are_two_things(now, value) for now in said.values):
+        return False
+    handed_over = any(now.relation in ("start", "by") for now in said.values)
+    for old in said.given_up:
+        known = _is_value(old, value, handed_over=handed_over) and not old & denied(other.fingerprint)
+        if not known or any(old <= given_up for given_up in other.given_up):
+            continue
+        if not topic or not value.subject or _related(topic, value.subject | (value.terms - old)):
+            return True
+    return False
+
+
+def _related(one: frozenset[str], other: frozenset[str]) -> bool:
+    """Whether two subjects share a term; of pairs of characters, they share at least half of the smaller one's."""
+    shared = one & other
+    return bool(shared) and (any(term < _FIRST_CJK for term in shared) or 2 * len(shared) >= min(len(one), len(other)))
+
+
+def _is_value(old: frozenset[str], value: Value, *, handed_over: bool) -> bool:
+    """Whether a value is given up: by its name, by a number of it, or by the person who hands it over."""
+    return bool(old) and old <= value.terms | value.subject and (handed_over or bool(old & value.terms))
+
+
+def _refutes(said: Assertion, other: Assertion) -> bool:
+    """Whether an assertion names another cause than an earlier one: "it was not the belt, it was the sensor"."""
+    if said.topic or not cues.CAUSE.search(other.statement):
+        return False
+    return any(old <= other.terms - denied(other.fingerprint) for old in said.given_up if old)
+
+
+def _passes(said: Assertion, other: Assertion) -> bool:
+    """Whether an assertion says that now works what an earlier one reports as failing: "all importer tests pass"."""
+    if not said.works or not cues.ISSUE.search(other.statement) or cues.ISSUE.search(said.statement):
+        return False
+    failed = {term for term in other.terms if not term.isdigit()}
+    works = {term for term in said.works if not term.isdigit()}
+    return bool(works) and works <= failed and 2 * len(works) >= len(failed)
+
+
+def _opposes(said: Assertion, other: Assertion) -> bool:
+    """Whether both judge the same in opposite ways; "X instead of Y" denies neither X nor its purpose."""
+    return (
+        not other.given_up and not _apart(said.scope, other.scope) and contradicts(said.fingerprint, other.fingerprint)
+    )
+
+
+def _apart(one: frozenset[str], other: frozenset[str]) -> bool:
+    """Whether two scopes differ: both exist and share at most half of the smaller one's terms."""
+    return bool(one and other) and 2 * len(one & other) <= min(len(one), len(other))
+
+
+def _corrects(said: Assertion, other: Assertion) -> bool:
+    """Whether a correction gives the same subject another value: each has terms that the other has not."""
+    if not said.corrects:
+        return False
+    if said.fingerprint.subject & other.fingerprint.subject and opposed(said.fingerprint, other.fingerprint):
+        return True
+    denies = negates(said.fingerprint) != negates(other.fingerprint)
+    if denies and 1 < len(other.fingerprint.subject & said.fingerprint.subject) == len(other.fingerprint.subject):
+        return True
+    if _apart(said.scope, other.scope):
+        return False
+    differ = bool(other.fingerprint.subject - said.fingerprint.subject) and bool(
+        said.fingerprint.subject - other.fingerprint.subject
+    )
+    return differ and same_subject(said.fingerprint, other.fingerprint) >= _SUBJECT_OF_CORRECTION
+
+
+def _answers_to(said: Assertion, other: Assertion) -> bool:
+    """Whether a value without a subject ("make it 45"), or with one that the other names, takes its value's place."""
+    about = said.topic - said.loose
+    if not about <= other.terms or (said.given_up and not about) or not other.firm:
+        return False
+    alone = len(other.values) == 1
+    lone = [now for now in said.values if not now.added and _is_about(now.subject - said.loose, other, alone=alone)]
+    return any(_answers(now, then, said) and not now.terms <= other.terms for now in lone for then in other.values)
+
+
+def _is_about(subject: frozenset[str], other: Assertion, *, alone: bool) -> bool:
+    return not subject or (alone and subject <= other.terms and other.values[0].is_amount)
+
+
+def _answers(now: Value, then: Value, said: Assertion) -> bool:
+    if now.kind == then.kind == "number" and _DIGITS.sub("9", now.text) != _DIGITS.sub("9", then.text):
+        return False  # "1e-4" is no score of 0.797
+    if not now.is_amount and (not said.corrects or now.relation != then.relation or now.relation == "is"):
+        return False
+    return (now.marked or said.corrects) and same_kind(now, then, waived=False, marked=True)
