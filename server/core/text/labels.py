@@ -76,5 +76,11 @@ def own_statement(text: str) -> str:
     return _before_any(_QUOTATIONS, without_label(text))
 
 
+def context(text: str) -> str:
+    """Return the words that a row answers or is about, or nothing."""
+    quoted = next((text.partition(mark)[2] for mark in (IN_ANSWER, ABOUT) if mark in text), "")
+    return without_notes(quoted).removesuffix(")")
+
+
 def _before_any(marks: Iterable[str], text: str) -> str:
     return min((text.partition(mark)[0] for mark in marks), key=len)

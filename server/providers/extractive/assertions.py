@@ -19,6 +19,8 @@ from esker.server.providers.extractive.value_kinds import amount_at, is_amount, 
 _MOST_CHARACTERS = 500
 # Maximum terms of a value that is made of ordinary words; a longer phrase is a description.
 _MOST_WORDS = 2
+# The same in characters, in scripts without spaces.
+_MOST_CJK_CHARACTERS = 6
 _VERBS = frozenset(("replaces", "becomes", "inherits", "holds", "changes", "sets", "puts", "uses", "is"))
 # Kinds of segments that mark a change of what their clause says.
 _MARKS = frozenset(("replaces", "becomes", "gone", "swaps", "inherits", "changes", "instead", "now"))
@@ -28,6 +30,7 @@ _CLAUSE = re.compile(
 _DASH = re.compile(r"\s[—–-]\s")
 _NUMBER = re.compile(r"[$€£¥]?\d[\d.,:]*\d|[$€£¥]?\d")
 _SPEAKER = re.compile(r"^([^\W\d_][^:\n]{0,40}?) said: ")
+_ASKED = re.compile(r"^Asked “(.+)”, user answered: ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,10 +68,12 @@ class Assertion:
     """An assertion. `name` identifies it when it is replaced: the id of a row, or the content of a fact.
 
     `statement` is its text without label and notes. `terms` are its terms and those of what it replaced. `given_up` are
-    the terms of each value that it gives up, `topic` those of all that it is about besides values. `firm`: it is
-    asserted here and now, by the speaker. `open`: it is the speaker's "plan", undecided "choice", or "doubt" (a
-    condition or a possibility), else empty. `corrects`: it takes back what was said before. `loose` are its numbers
-    that belong to none of its values. `works`: if it says that something works now, its other terms.
+    the terms of each value that it gives up, `topic` those of all that it is about besides values, `context` those of
+    the words that it answers. `firm`: it is asserted here and now, by the speaker. `marked`: it says that something
+    changed. `open`: it is the speaker's "plan", undecided "choice", or "doubt" (a condition or a possibility), else
+    empty. `corrects`: it takes back what was said before. `denies`: it calls what it answers wrong. `loose` are its
+    numbers that belong to none of its values. `works`: if it says that something works now, its other terms. `effect`:
+    the terms of what it gives a cause of.
     """
 
     name: str
@@ -80,11 +85,15 @@ class Assertion:
     given_up: tuple[frozenset[str], ...]
     topic: frozenset[str]
     scope: frozenset[str]
+    context: frozenset[str]
     loose: frozenset[str]
     firm: bool
+    marked: bool
     open: str
     corrects: bool
+    denies: bool
     works: frozenset[str]
+    effect: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,17 +112,28 @@ def read_assertion(name: str, content: str) -> Assertion:
     return replace(_read(content), name=name)
 
 
+def in_context(said: Assertion) -> Assertion:
+    """Return an assertion whose values without a subject are of what it answers: "Who leads? Ada does"."""
+    if not said.context:
+        return said
+    values = (value if value.subject else replace(value, subject=said.context - value.terms) for value in said.values)
+    return replace(said, values=tuple(values), terms=said.terms | said.context)
+
+
 # An observer compares each statement with many rows, and later slices with the same rows.
 @lru_cache(4_000)
 def _read(content: str) -> Assertion:
     speaker = _SPEAKER.match(content)
     said = content[speaker.end() :] if speaker else content
+    asked = _ASKED.match(said)
+    said = said[asked.end() :] if asked else said
     statement = with_joined_days(labels.own_statement(said)[:_MOST_CHARACTERS].strip())
     grammar = grammar_of(statement)
     read = _ClauseReader(grammar, statement, is_planned=labels.is_planned(said))
     told = frozenset(grammar.telling(statement))
     works = frozenset(grammar.telling(grammar.cue["works"].sub(" ", statement)))
     inherited = grammar.telling(content.partition(labels.REPLACES)[2])
+    context = frozenset(grammar.telling(asked[1] if asked else labels.context(said)))
     return Assertion(
         name=content,
         statement=statement,
@@ -124,12 +144,23 @@ def _read(content: str) -> Assertion:
         given_up=tuple(dict.fromkeys(read.given_up)),
         topic=frozenset(read.topic),
         scope=frozenset(read.scope),
+        context=context,
         loose=frozenset(read.loose),
         firm=read.firm,
+        marked=read.marked,
         open=read.open,
         corrects=content.startswith(labels.CORRECTION) or bool(grammar.cue["corrects"].search(statement)),
+        denies=bool(grammar.cue["wrong"].search(statement)),
         works=works if works < told else frozenset(),
+        effect=_effect(grammar, statement),
     )
+
+
+def _effect(grammar: Grammar, statement: str) -> frozenset[str]:
+    """Return the terms of what a statement gives a cause of, if they are enough to name it."""
+    cause = grammar.cue["because"].search(statement)
+    effect = grammar.telling(statement[: cause.start()]) if cause else ()
+    return frozenset(effect) if len(effect) > 1 else frozenset()
 
 
 class _ClauseReader:
@@ -144,6 +175,8 @@ class _ClauseReader:
         self.attributes = {f"@{key}" for key, pattern in grammar.attributes if pattern.search(statement)}
         self._former: list[frozenset[str]] = []
         self._swapped = False
+        self.marked = False
+        self._corrects = bool(grammar.cue["corrects"].search(statement))
         asserts = not statement.rstrip(" \"'”)").endswith(("?", "？")) and not grammar.cue["others"].search(statement)
         if grammar.copula:
             statement = _DASH.sub(f" {grammar.copula[0]} ", statement)
@@ -172,6 +205,9 @@ class _ClauseReader:
             if segment.kind == "breaks":
                 yield clause
                 clause = [_Segment("start", "", segment.text)]
+            elif segment.kind == "now" and len(clause) == 1 and not clause[0].text and not self.grammar.postpositions:
+                # "from Monday X leads": the subject follows the adverb.
+                clause = [replace(clause[0], text=segment.text), replace(segment, text="")]
             elif segment.kind in ("now", "also") and clause and segment.text and not self.grammar.postpositions:
                 # "is now X": the content goes on after the adverb.
                 goes_on = "is" if clause[-1].kind == "start" else clause[-1].kind
@@ -202,7 +238,10 @@ class _ClauseReader:
 
     def _read(self, segments: Sequence[_Segment]) -> None:
         kinds = {segment.kind for segment in segments}
-        self._swapped = self._swapped or "swaps" in kinds
+        # "Last try: 22 May": the mark of a clause without other words is that of the next one.
+        is_bare_mark = kinds == {"start", "now"} and not any(segment.text for segment in segments)
+        self._swapped = self._swapped or "swaps" in kinds or is_bare_mark
+        self.marked = self.marked or bool(kinds & _MARKS)
         if self.grammar.cue["one_of_many"].match(segments[0].text) if segments else True:
             return
         if rejected := self._rejected(segments):
@@ -292,7 +331,7 @@ class _ClauseReader:
             yield from holders[-1:] if "by" in kinds else holders[:1]
             return
         if not kinds & _VERBS:
-            yield from _verbless(by_kind, is_now="now" in kinds)
+            yield from _verbless(by_kind, is_chosen="now" in kinds or (self._corrects and not self.given_up))
         elif goals := self._goals(by_kind, kinds):
             yield from goals
         else:
@@ -321,7 +360,13 @@ class _ClauseReader:
                 for one in (*objects, *(places if self.attributes else ()))
                 if one[0].kind in ("is", "uses", "object", "at", "to")
             ]
-            yield from (one for one in words_alone if len(self.grammar.terms(one[0].text)) <= _MOST_WORDS)
+            yield from (one for one in words_alone if self._is_short(one[0].text))
+
+    def _is_short(self, text: str) -> bool:
+        """Whether ordinary words are few enough to be a value."""
+        return len(self.grammar.terms(text)) <= _MOST_WORDS or (
+            self.grammar.postpositions and len(text) <= _MOST_CJK_CHARACTERS
+        )
 
     def _goals(self, by_kind: Sequence[_Kinded], kinds: set[str]) -> list[_Kinded]:
         """Return the new values that a clause of change names."""
@@ -331,16 +376,18 @@ class _ClauseReader:
             return [one for one in by_kind if one[0].kind == "becomes"][:1]
         if not kinds & {"changes", "sets", "puts", "is"} and not ("to" in kinds and "uses" in kinds):
             return []
+        if any(segment.kind in ("is", "sets") and is_amount(kind) for segment, kind in by_kind):
+            return []  # "is on 4 May at 3", "make it Friday at 8"
         goals = [one for one in by_kind if one[0].kind == "to"]
         if not goals and kinds & {"changes", "sets"}:
             goals = [one for one in by_kind if one[0].kind == "at"]
         return goals[:1]
 
 
-def _verbless(by_kind: Sequence[_Kinded], *, is_now: bool) -> Sequence[_Kinded]:
-    """Return the value of a clause without a verb: an amount, a lone word that holds now, a place or a duration."""
-    is_chosen = is_now and len(by_kind) == 1
-    alone = [one for one in by_kind if one[0].kind == "start" and (_is_bare_amount(*one) or is_chosen)]
+def _verbless(by_kind: Sequence[_Kinded], *, is_chosen: bool) -> Sequence[_Kinded]:
+    """Return the value of a clause without a verb: an amount, a lone word that is chosen, a place or a duration."""
+    is_lone = is_chosen and len(by_kind) == 1
+    alone = [one for one in by_kind if one[0].kind == "start" and (_is_bare_amount(*one) or is_lone)]
     places = [one for one in by_kind if one[0].kind in ("at", "to", "by") and one[1] != "word"]
     lasting = [one for one in by_kind if one[0].kind == "for" and one[1] == "time"]
     return (alone or places or lasting)[:1]

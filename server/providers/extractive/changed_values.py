@@ -5,6 +5,9 @@ from enum import IntEnum
 from esker.server.providers.extractive.assertions import Assertion, Value
 from esker.server.providers.extractive.grammar import places_of_software
 
+# Relations of a value that an order gives.
+_ORDERED = ("uses", "sets")
+
 
 class Effect(IntEnum):
     """The effect of a new assertion on an earlier one, the least first."""
@@ -16,11 +19,13 @@ class Effect(IntEnum):
 
 def compared(now: Value, then: Value, said: Assertion, other: Assertion) -> Effect:
     """Compare two values: for one subject, another is a change if it is marked, or if there can be only one."""
-    marked, there = now.marked or said.corrects, other.terms - frozenset[str]().union(*other.given_up)
+    mentions = _mentions(said, now, then)
+    marked = now.marked or said.corrects or (mentions and now.relation in _ORDERED)
+    there = other.terms - frozenset[str]().union(*other.given_up)
     if now.added or then.added or now.terms <= there or then.terms <= now.terms:
         return Effect.NOTHING
-    comparable = _is_numbered(now, then) or same_kind(now, then, waived=said.corrects, marked=marked)
-    # Of "in the export the accents are broken" the place is no thing that has a value.
+    comparable = _is_numbered(now, then) or same_kind(now, then, waived=said.corrects or mentions, marked=marked)
+    # In "in the export the accents are broken" the place is not a thing that has a value.
     is_place = now.relation.startswith("at ") and then.relation == "is" and bool(then.scope) and not then.thing
     if not comparable or is_place or are_two_things(now, then):
         return Effect.NOTHING
@@ -33,11 +38,13 @@ def compared(now: Value, then: Value, said: Assertion, other: Assertion) -> Effe
         return _of_same(now, then, marked=marked)
     if not subject or not marked:
         return Effect.NOTHING
+    if _are_versions(now, then) and not now.subject:
+        return Effect.UNLIKE if then.thing else Effect.REPLACES
     if now.lacks_verb or then.lacks_verb:
         # A verb that is not known counts as a term of the subject.
         return Effect.UNLIKE if former and former < subject and len(subject - former) == 1 else Effect.NOTHING
-    if subject & former and (said.loose | now.subject) & then.terms:
-        return Effect.REPLACES  # it mentions the value that it changes
+    if subject & former and (mentions or now.subject & then.terms):
+        return Effect.REPLACES
     return _of_less(now, then, former - subject) if subject <= other.terms else _of_more(now, subject, former)
 
 
@@ -69,13 +76,25 @@ def _of_less(now: Value, then: Value, missing: frozenset[str]) -> Effect:
 def _subjects(now: Value, then: Value) -> tuple[frozenset[str], frozenset[str]]:
     """Return the terms of both subjects; of two versions of one thing, the thing is part of the subject."""
     subject, former = now.subject, then.subject
-    named, named_then = _without_digits(now), _without_digits(then)
-    if named == named_then and named and named < now.terms and now.kind != "date":
-        return subject | named, former | named
+    named_then = _without_digits(then)
+    if _are_versions(now, then):
+        return subject | named_then, former | named_then
     if _is_numbered(now, then):
         return subject, former | named_then
     real, real_then = (frozenset(term for term in some if term[0] != "@") for some in (subject, former))
     return (real, real_then) if real and real_then else (subject, former)
+
+
+def _are_versions(now: Value, then: Value) -> bool:
+    """Whether two values are one name with different numbers: "Java 21", "Java 17"."""
+    named = _without_digits(now)
+    return bool(named) and named == _without_digits(then) and named < now.terms and now.kind != "date"
+
+
+def _mentions(said: Assertion, now: Value, then: Value) -> bool:
+    """Whether an assertion names the number that it changes, or the person whose place another takes."""
+    takes_place = now.relation in ("start", "by") and then.terms <= said.terms - now.terms
+    return takes_place or bool(said.loose & then.terms)
 
 
 def _without_digits(value: Value) -> frozenset[str]:
@@ -95,12 +114,12 @@ def same_kind(now: Value, then: Value, *, waived: bool, marked: bool) -> bool:
     if len(kinds) == 1 or (waived and now.relation == then.relation):
         return marked or now.kind != "word" or now.relation == then.relation
     if "number" in kinds:
-        return not kinds & {"name", "word"}
+        return waived or not kinds & {"name", "word"}
     return marked and kinds == {"name", "word"}
 
 
 def _is_only_one(now: Value, then: Value) -> bool:
-    """Whether a subject can have only one such value: it is that, in so many words, or it is an amount or a date."""
+    """Whether a subject can have only one such value: an amount or a date, or what the subject is said to be."""
     if now.is_amount:
         return True
     return now.relation == then.relation and now.relation.startswith("is")

@@ -17,7 +17,19 @@ _OPENING = (
 matches at a place wins, so turns of several words come before the prepositions that they begin with."""
 _CLOSING = ("instead", "also", "gone", "changes", "puts", "uses", "is", "from", "to", "at", "object", "topic")
 """Kinds of segments whose content precedes their word, in languages with postpositions; the lists end in `_behind`."""
-_CUES = ("small", "when", "unsure", "undecided", "others", "past", "corrects", "works", "one_of_many")
+_CUES = (
+    "small",
+    "when",
+    "unsure",
+    "undecided",
+    "others",
+    "past",
+    "corrects",
+    "wrong",
+    "because",
+    "works",
+    "one_of_many",
+)
 """Lists of words that are looked for anywhere in a statement or clause."""
 _ORDINAL = re.compile(r"\b(\d{1,2})(?:st|nd|rd|th)\b", re.IGNORECASE)
 _IN_CJK = re.compile(f"[{CJK}]")

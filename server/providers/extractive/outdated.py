@@ -42,7 +42,7 @@ _RULINGS = ("decision", "preference")
 _ENDS = (*CHANGES, "outcome")
 
 _WITHDRAWN = Cue(*words("reflector.withdrawn"))
-_WRONG = Cue(*words("reflector.wrong"))
+_WRONG = Cue(*words("assertions.wrong"))
 _WORKS = Cue(*words("reflector.works"))
 _CLAUSE_END = re.compile(r"[.,;:!?]\s+|[，。；：！？、]")
 _IDENTIFIER = re.compile(r"[-_./]")

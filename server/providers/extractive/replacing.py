@@ -18,6 +18,7 @@ from esker.server.providers.extractive import cues
 from esker.server.providers.extractive.assertions import Assertion, Value
 from esker.server.providers.extractive.changed_values import Effect, are_two_things, compared, same_kind
 from esker.server.providers.extractive.grammar import places_of_software
+from esker.server.providers.extractive.value_kinds import form_of
 
 # Minimum `same_subject` of an earlier row with a correction. A higher value replaces less.
 _SUBJECT_OF_CORRECTION = 0.5
@@ -26,6 +27,10 @@ _SETTLED = 0.6
 # Maximum assertions between a value without a subject ("make it 45") and the one that it belongs to.
 _NEAREST = 3
 _DIGITS = re.compile(r"\d+")
+_WORD = re.compile(r"\w+")
+_IDENTIFIER = re.compile(r"\w+(?:[-_./]\w+)+|[^\W\d_]+\d\w*")
+# Minimum characters of a term that another one begins with.
+_STEM = 4
 _FIRST_CJK = "\u3040"
 
 Told = tuple[Trust, Assertion]
@@ -47,10 +52,35 @@ def effects(said: Assertion, earlier: Sequence[Told], *, by_agent: bool = False)
     found = [one for one in zip(verdicts, latest_first, strict=True) if one[0]]
     if by_agent or any(verdict == Effect.REPLACES for verdict, _ in found):
         return found
-    # An agent's findings are not what "make it 45" is about.
-    near = [other for trust, other in reversed(earlier) if trust == "user"][:_NEAREST]
-    nearest = next((other for other in near if _answers_to(said, other) or _chooses(said, other)), None)
+    nearest = _nearest(said, [other for trust, other in reversed(earlier) if trust == "user"])
     return [(Effect.REPLACES, nearest)] if nearest and _is_comparable(said, nearest) else found
+
+
+def _nearest(said: Assertion, latest_first: Sequence[Assertion]) -> Assertion | None:
+    """Return the user's assertion to which a value without a subject ("make it 45") belongs; else None.
+
+    A value of a form that is rarely used by chance, such as a period or "account_ref", can be further away.
+    """
+    near = (other for other in latest_first[:_NEAREST] if _answers_to(said, other) or _chooses(said, other))
+    alike = (other for other in latest_first if any(_takes_form(now, said, other) for now in said.values))
+    return next(near, None) or next(alike, None)
+
+
+def _takes_form(now: Value, said: Assertion, other: Assertion) -> bool:
+    """Whether a value without a subject has the form of an earlier one: "15 to 17 May" and "8 to 10 May"."""
+    given = now.marked or said.corrects or now.relation in ("uses", "sets")
+    if now.subject or not given or now.terms <= other.terms or not other.firm:
+        return False
+    return any(_are_of_rare_form(now, then) for then in other.values)
+
+
+def _are_of_rare_form(now: Value, then: Value) -> bool:
+    """Whether two values are periods of one form, or identifiers of one form with a part in common."""
+    if now.kind == then.kind == "date":
+        return form_of(now.text) == form_of(then.text) and len(_DIGITS.findall(now.text)) > 1
+    named, named_then = (_IDENTIFIER.search(value.text) for value in (now, then))
+    same = named and named_then and form_of(named[0]) == form_of(named_then[0])
+    return bool(same and _WORD.findall(named[0]) != _WORD.findall(named_then[0]) and now.terms & then.terms)
 
 
 def _moved(said: Assertion, latest_first: Sequence[Assertion]) -> list[Assertion]:
@@ -79,11 +109,11 @@ def _effect(said: Assertion, other: Assertion, *, by_agent: bool) -> Effect:
     if not _is_comparable(said, other):
         return Effect.NOTHING
     if other.open or by_agent:
-        settled = _settles(said, other) if other.open else _passes(said, other)
-        return Effect.REPLACES if settled else Effect.NOTHING
+        rules = (_settles,) if other.open else (_passes, _takes_back, _explains_again)
+        return Effect.REPLACES if any(replaces(said, other) for replaces in rules) else Effect.NOTHING
     if same_fact(said.fingerprint, other.fingerprint):
         return Effect.NOTHING
-    if any(replaces(said, other) for replaces in (_corrects, _opposes, _refutes, _passes)):
+    if any(replaces(said, other) for replaces in (_denies, _corrects, _opposes, _refutes, _explains_again, _passes)):
         return Effect.REPLACES
     verdicts = {then: _about(said, then, other) for then in other.values}
     verdict = max(verdicts.values(), default=Effect.NOTHING)
@@ -91,7 +121,31 @@ def _effect(said: Assertion, other: Assertion, *, by_agent: bool) -> Effect:
     # Of a row about two things one may still hold.
     held = [then for then, one in verdicts.items() if one < verdict and not then.lacks_verb]
     kept = any(then.subject and not then.subject & changed for then in held)
+    if not verdict and _may_change(said, other):
+        return Effect.UNLIKE
     return Effect.UNLIKE if kept and changed and verdict else verdict
+
+
+def _may_change(said: Assertion, other: Assertion) -> bool:
+    """Whether an assertion of a change has another value than an earlier one, in a sentence that is not understood.
+
+    It names the former value beside its subject, or has one of the same kind and names all of the subject.
+    """
+    if not said.marked or other.terms <= said.terms:
+        return False
+    if any(are_two_things(now, then) for now in said.values for then in other.values):
+        return False
+    new = [now for now in said.values if not now.added and not now.terms <= other.terms]
+    return bool(new) and any(_is_spoken_of(then, said, new) for then in other.values if not then.added)
+
+
+def _is_spoken_of(then: Value, said: Assertion, new: Sequence[Value]) -> bool:
+    subject = {term for term in then.subject if term[0] != "@"}
+    if then.terms <= said.terms:
+        return bool(subject & said.terms)
+    if not subject or then.lacks_verb or not subject <= said.terms:
+        return False
+    return any(now.kind == then.kind != "word" and same_kind(now, then, waived=False, marked=True) for now in new)
 
 
 def _settles(said: Assertion, other: Assertion) -> bool:
@@ -143,8 +197,13 @@ def _gives_up(said: Assertion, value: Value, other: Assertion) -> bool:
 
 def _related(one: frozenset[str], other: frozenset[str]) -> bool:
     """Whether two subjects share a term; of pairs of characters, they share at least half of the smaller one's."""
-    shared = one & other
+    shared = {term for term in one for again in other if term == again or _is_form(term, again)}
     return bool(shared) and (any(term < _FIRST_CJK for term in shared) or 2 * len(shared) >= min(len(one), len(other)))
+
+
+def _is_form(term: str, other: str) -> bool:
+    """Whether one term begins with the other, as "Chefin" with "Chef"."""
+    return min(len(term), len(other)) >= _STEM and (term.startswith(other) or other.startswith(term))
 
 
 def _is_value(old: frozenset[str], value: Value, *, handed_over: bool) -> bool:
@@ -157,6 +216,22 @@ def _refutes(said: Assertion, other: Assertion) -> bool:
     if said.topic or not cues.CAUSE.search(other.statement):
         return False
     return any(old <= other.terms - denied(other.fingerprint) for old in said.given_up if old)
+
+
+def _denies(said: Assertion, other: Assertion) -> bool:
+    """Whether an assertion answers another one, and calls it wrong."""
+    return said.denies and bool(said.context) and other.terms - other.context <= said.context
+
+
+def _explains_again(said: Assertion, other: Assertion) -> bool:
+    """Whether two assertions give one thing different causes."""
+    return bool(said.effect) and said.effect == other.effect and not said.terms <= other.terms
+
+
+def _takes_back(said: Assertion, other: Assertion) -> bool:
+    """Whether an agent corrects itself and names what it gives up: "I was wrong, it was not 4f1d2aa"."""
+    shared = said.terms & other.terms
+    return said.corrects and any(old and old <= shared and len(shared - old) > 1 for old in said.given_up)
 
 
 def _passes(said: Assertion, other: Assertion) -> bool:
@@ -213,7 +288,7 @@ def _is_about(subject: frozenset[str], other: Assertion, *, alone: bool) -> bool
 
 def _answers(now: Value, then: Value, said: Assertion) -> bool:
     if now.kind == then.kind == "number" and _DIGITS.sub("9", now.text) != _DIGITS.sub("9", then.text):
-        return False  # "1e-4" is no score of 0.797
+        return False  # "1e-4" is not a score like 0.797
     if not now.is_amount and (not said.corrects or now.relation != then.relation or now.relation == "is"):
         return False
     return (now.marked or said.corrects) and same_kind(now, then, waived=False, marked=True)

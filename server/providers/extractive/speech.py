@@ -257,15 +257,17 @@ def _stated(speech: Speech, known: Sequence[str]) -> Iterator[Fact]:
     for place, utterance in enumerate(speech.rest):
         offered = " ".join(each.text for each in speech.offered) if place == 0 else ""
         values = [*known, offered] if offered else known
-        rule = _rule(utterance) or (_ORDER if _sets_value(utterance, values) else None)
+        rule = _rule(utterance) or _change_rule(utterance, values)
         if rule and (fact := _fact(speech, utterance, rule, earlier, is_first=place == 0)):
             yield fact
         earlier = utterance
 
 
-def _sets_value(utterance: str, known: Sequence[str]) -> bool:
-    """Whether an order gives something that earlier rows know another value."""
-    return not cues.asks(utterance) and cues.is_order(utterance) and changes_value(utterance, known)
+def _change_rule(utterance: str, known: Sequence[str]) -> CueRule | None:
+    """Return the rule of an utterance that gives something of earlier rows another value; else None."""
+    if cues.asks(utterance) or not changes_value(utterance, known):
+        return None
+    return _ORDER if cues.is_order(utterance) else _PLAIN
 
 
 def request(speech: Speech) -> str | None:

@@ -15,10 +15,12 @@ from esker.server.core.records import Memory, Trust
 from esker.server.core.text import labels
 from esker.server.core.text.labels import without_label
 from esker.server.core.words.scripts import CJK
-from esker.server.providers.extractive.assertions import Assertion, Value, read_assertion
+from esker.server.providers.extractive.assertions import Assertion, Value, in_context, read_assertion
 from esker.server.providers.extractive.changed_values import Effect
 from esker.server.providers.extractive.replacing import Told, effects
 from esker.server.providers.extractive.sentences import clip
+from esker.server.providers.extractive.value_kinds import form_of
+from esker.server.providers.extractive.values import read_values
 
 _ASSERTED = ("decision", "preference", "fact")
 # Categories of assertions of a person or an agent: "our gateway timeout is 30 seconds" is filed among the issues.
@@ -46,7 +48,7 @@ def with_replaced(facts: Sequence[Fact], previous: Sequence[Memory]) -> list[Fac
     earlier = _Earlier()
     for row in previous:
         if _asserts(row):
-            earlier.add(row.trust, read_assertion(row.id, row.content))
+            earlier.add(row.trust, in_context(read_assertion(row.id, row.content)))
     contents = {row.id: row.content for row in previous}
     judged: list[Fact] = []
     for fact in facts:
@@ -62,7 +64,7 @@ def with_replaced(facts: Sequence[Fact], previous: Sequence[Memory]) -> list[Fac
         new, quoted = _with_verdict(fact, said, replaceable, contents)
         cited = {seq for other in judged if other.content in quoted for seq in other.source_seqs}
         judged.append(replace(new, source_seqs=tuple(sorted({*fact.source_seqs, *cited}))))
-        earlier.add(fact.trust, read_assertion(new.content, new.content))
+        earlier.add(fact.trust, in_context(read_assertion(new.content, new.content)))
     return judged
 
 
@@ -99,7 +101,7 @@ def _all_terms(said: Assertion) -> frozenset[str]:
 def changes_value(sentence: str, known: Sequence[str]) -> bool:
     """Whether a sentence gives a subject of earlier rows or facts (their contents) another value."""
     said = read_assertion(sentence, sentence)
-    earlier: list[Told] = [("user", read_assertion(text, text)) for text in known]
+    earlier: list[Told] = [("user", in_context(read_assertion(text, text))) for text in known]
     return any(verdict == Effect.REPLACES for verdict, _ in effects(said, earlier))
 
 
@@ -138,10 +140,12 @@ def _with_verdict(
     The names of the assertions whose words it quotes are returned beside it.
     """
     by_agent = fact.trust == "assistant" and not said.speaker
-    if by_agent and fact.category != "outcome":
+    if by_agent and not (fact.category == "outcome" or said.corrects or said.effect):
         return fact, frozenset()
     judged = effects(said, earlier, by_agent=by_agent)
     replaced = [other for verdict, other in judged if verdict == Effect.REPLACES][:_MOST_REPLACED]
+    if replaced and not by_agent:
+        replaced += [other for trust, other in earlier if trust == "assistant" and _echoes(other, said, replaced)]
     if not replaced:
         unlike = next((other for verdict, other in judged if verdict == Effect.UNLIKE), None)
         older = _without(unlike.values, unlike.statement) if unlike else ""
@@ -153,6 +157,18 @@ def _with_verdict(
     quoted = frozenset(names if subject and not by_agent else ())
     content = _noted(fact.content, labels.REPLACES, subject) if quoted else fact.content
     return replace(fact, content=content, replaces="\n".join(dict.fromkeys(names))), quoted
+
+
+def _echoes(report: Assertion, said: Assertion, replaced: Sequence[Assertion]) -> bool:
+    """Whether an agent's report names a value that was given up, and no other: "Changed the draft to 15 to 17 May"."""
+    named = read_values(report.statement).texts
+    for other in replaced:
+        given_up = [value for value in other.values if _has_changed(value, said)]
+        texts = [read_values(value.text).texts for value in given_up]
+        about = (other.terms | said.terms).difference(*(value.terms for value in given_up))
+        if any(named and named == text and (len(text) > 1 or report.terms & about) for text in texts):
+            return report not in replaced
+    return False
 
 
 def _noted(content: str, note: str, words: str) -> str:
@@ -173,9 +189,10 @@ def _lacking(said: Assertion, other: Assertion, contents: Mapping[str, str]) -> 
 
 
 def _has_changed(value: Value, said: Assertion) -> bool:
-    """Whether a new assertion gives up an earlier value, or has an amount of the same kind in its place."""
+    """Whether a new assertion gives up an earlier value, or has one of the same kind or form in its place."""
     given_up = any(old & value.terms for old in said.given_up)
-    return given_up or (value.is_amount and any(value.kind == now.kind for now in said.values))
+    same_form = any(form_of(value.text) == form_of(now.text) for now in said.values)
+    return given_up or same_form or (value.is_amount and any(value.kind == now.kind for now in said.values))
 
 
 def _without(values: Sequence[Value], statement: str) -> str:

@@ -31,6 +31,7 @@ _DATE = re.compile(
 _NAME = re.compile(rf"[^\W\d_]?[A-ZÀ-ÖØ-ÞА-ЯЁ]|[^\s{CJK}]{{0,60}}[^\s{CJK}.,]?[./_\d-][^\s{CJK}]|[^\W\d_{CJK}]+ \d|`")
 # A number of things that no list of units has: "200 rows".
 _COUNT = re.compile(r"\d[\d.,]* ([a-zà-öø-ÿ]{3,})")
+_DIGITS, _LETTERS = re.compile(r"\d+"), re.compile(r"[^\W\d_]+")
 _LATIN = re.compile(r"[A-Za-z]")
 _IN_CJK = re.compile(f"[{CJK}]")
 
@@ -65,6 +66,11 @@ def amount_at(text: str) -> str:
     """Return the amount, date or time of day that a text begins with, or nothing."""
     found = next(filter(None, (pattern.match(text) for pattern in (_CLOCK, _DATE, _AMOUNT))), None)
     return found[0].strip() if found else ""
+
+
+def form_of(text: str) -> str:
+    """Return a text with every number and every word as one character."""
+    return _LETTERS.sub("a", _DIGITS.sub("9", text))
 
 
 def is_time(kind: str) -> bool:

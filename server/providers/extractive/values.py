@@ -8,6 +8,7 @@ from functools import cached_property
 from esker.server.core.text.languages import ENGLISH, STOP_WORDS, language_of
 from esker.server.core.words.lists import Cue, words
 from esker.server.core.words.scripts import CJK
+from esker.server.providers.extractive.value_kinds import form_of
 
 _CHARACTER = rf"[^\W{CJK}]"
 _WORD = re.compile(rf"\+?{_CHARACTER}{{1,80}}(?:[-._:/\\@,'’]{_CHARACTER}{{1,80}}){{0,12}}|[{CJK}]")
@@ -168,18 +169,13 @@ def _excludes(now: RowValue, then: RowValue) -> bool:
     same_before = bool(now.before) and now.before == then.before
     if now.is_number:
         return same_before
-    return _shape(now.text) == _shape(then.text) and (same_before or bool(_parts(now.text) & _parts(then.text)))
+    return form_of(now.text) == form_of(then.text) and (same_before or bool(_parts(now.text) & _parts(then.text)))
 
 
 def _take_turns(now: RowValue, then: RowValue) -> bool:
     """Whether two values exclude each other, in texts of which the newer has all words of the older."""
     both_of_noun = then.stated and now.is_number and then.is_number and bool(now.before) and now.before == then.before
     return both_of_noun or _excludes(now, then)
-
-
-def _shape(text: str) -> str:
-    """Return a text with every number and every word as one character."""
-    return _LETTERS.sub("a", _DIGITS.sub("9", text))
 
 
 def _parts(text: str) -> frozenset[str]:
