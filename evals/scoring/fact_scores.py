@@ -2,9 +2,11 @@
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import date
 
 from esker.server.core.records import Trust
+from esker.server.core.text.labels import own_statement, question_and_answer
 from esker.server.core.words.lists import words
 from evals.case_files import Language
 from evals.scoring import cues
@@ -40,8 +42,10 @@ def change_fault(change: FactChange, new: AtomVerdict, rows: Sequence[KeptRow], 
     """Return the fault of a change, or None; `new` is the verdict on the current value."""
     if not new.kept:
         return f"{new.fate}: {change.new.fact}"
+    # A row states neither the question that it answers nor the row that it replaces.
+    stating = [replace(row, text=own_statement(question_and_answer(row.text)[1])) for row in rows]
     for place, old in enumerate(change.old):
-        now_old = [row for row in rows if not _marks_as_old(old, change.old[:place], change.new, row, by)]
+        now_old = [row for row in stating if not _marks_as_old(old, change.old[:place], change.new, row, by)]
         stated = by.judge(old, now_old)
         if stated.kept:
             return f"stated as current: {stated.statement}"

@@ -53,6 +53,7 @@ _ALL = (
 )  # fmt: skip
 _NOTES = (REPLACES, UNLIKE)
 _QUOTATIONS = (BUT, PURPOSE, IN_ANSWER, ABOUT, *_NOTES)
+_ASKED = re.compile(r"^Asked “(.+)”, user answered: ")
 _LABEL = re.compile(rf"^(?:{'|'.join(_ALL)})(?:{re.escape(WITH_IMAGE)})?: ")
 
 
@@ -76,8 +77,16 @@ def own_statement(text: str) -> str:
     return _before_any(_QUOTATIONS, without_label(text))
 
 
+def question_and_answer(text: str) -> tuple[str, str]:
+    """Return the question that a row quotes, and the answer that the row states; of another row, nothing and itself."""
+    asked = _ASKED.match(text)
+    return (asked[1], text[asked.end() :]) if asked else ("", text)
+
+
 def context(text: str) -> str:
     """Return the words that a row answers or is about, or nothing."""
+    if question := question_and_answer(text)[0]:
+        return question
     quoted = next((text.partition(mark)[2] for mark in (IN_ANSWER, ABOUT) if mark in text), "")
     return without_notes(quoted).removesuffix(")")
 

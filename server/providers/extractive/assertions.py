@@ -30,7 +30,6 @@ _CLAUSE = re.compile(
 _DASH = re.compile(r"\s[—–-]\s")
 _NUMBER = re.compile(r"[$€£¥]?\d[\d.,:]*\d|[$€£¥]?\d")
 _SPEAKER = re.compile(r"^([^\W\d_][^:\n]{0,40}?) said: ")
-_ASKED = re.compile(r"^Asked “(.+)”, user answered: ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,15 +124,13 @@ def in_context(said: Assertion) -> Assertion:
 def _read(content: str) -> Assertion:
     speaker = _SPEAKER.match(content)
     said = content[speaker.end() :] if speaker else content
-    asked = _ASKED.match(said)
-    said = said[asked.end() :] if asked else said
-    statement = with_joined_days(labels.own_statement(said)[:_MOST_CHARACTERS].strip())
+    statement = with_joined_days(labels.own_statement(labels.question_and_answer(said)[1])[:_MOST_CHARACTERS].strip())
     grammar = grammar_of(statement)
     read = _ClauseReader(grammar, statement, is_planned=labels.is_planned(said))
     told = frozenset(grammar.telling(statement))
     works = frozenset(grammar.telling(grammar.cue["works"].sub(" ", statement)))
     inherited = grammar.telling(content.partition(labels.REPLACES)[2])
-    context = frozenset(grammar.telling(asked[1] if asked else labels.context(said)))
+    context = frozenset(grammar.telling(labels.context(said)))
     return Assertion(
         name=content,
         statement=statement,

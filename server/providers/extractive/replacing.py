@@ -29,6 +29,9 @@ _NEAREST = 3
 _DIGITS = re.compile(r"\d+")
 _WORD = re.compile(r"\w+")
 _IDENTIFIER = re.compile(r"\w+(?:[-_./]\w+)+|[^\W\d_]+\d\w*")
+# Maximum characters of an agent's row that a person's statement replaces. A higher value loses more of what else the
+# row tells; a lower one leaves more overtaken rows.
+_LONGEST_REPLACED = 200
 # Minimum characters of a term that another one begins with.
 _STEM = 4
 _FIRST_CJK = "\u3040"
@@ -46,14 +49,22 @@ def effects(said: Assertion, earlier: Sequence[Told], *, by_agent: bool = False)
         return []
     latest_first = [other for _, other in reversed(earlier)]
     moved = [] if by_agent else _moved(said, latest_first)
-    verdicts = (
-        Effect.REPLACES if other in moved else _effect(said, other, by_agent=by_agent) for other in latest_first
-    )
-    found = [one for one in zip(verdicts, latest_first, strict=True) if one[0]]
+    found: list[tuple[Effect, Assertion]] = []
+    for trust, other in reversed(earlier):
+        effect = Effect.REPLACES if other in moved else _effect(said, other, by_agent=by_agent)
+        if not by_agent and trust == "assistant" and _is_report(other):
+            effect = min(effect, Effect.UNLIKE)
+        if effect:
+            found.append((effect, other))
     if by_agent or any(verdict == Effect.REPLACES for verdict, _ in found):
         return found
     nearest = _nearest(said, [other for trust, other in reversed(earlier) if trust == "user"])
     return [(Effect.REPLACES, nearest)] if nearest and _is_comparable(said, nearest) else found
+
+
+def _is_report(said: Assertion) -> bool:
+    """Whether an agent tells so much at once that a person's remark on one thing does not replace it."""
+    return len(said.statement) > _LONGEST_REPLACED or ";" in said.statement
 
 
 def _nearest(said: Assertion, latest_first: Sequence[Assertion]) -> Assertion | None:

@@ -30,9 +30,6 @@ _MOST_REPLACED = 3
 # Maximum earlier assertions, the latest ones, that a term makes candidates, and maximum candidates: those that share
 # most terms, and as many of the last. Higher values find more and take longer.
 _MOST_SHARING, _MOST_ALIKE = 100, 20
-# Maximum characters of an agent's row that a person's statement replaces. A higher value loses more of what else the
-# row tells; a lower one leaves more overtaken rows.
-_LONGEST_REPLACED = 200
 # Maximum characters of the words that a note quotes.
 _LONGEST_NOTE = 160
 # Relations of a value that an order fixes.
@@ -56,11 +53,7 @@ def with_replaced(facts: Sequence[Fact], previous: Sequence[Memory]) -> list[Fac
         if said is None:
             judged.append(fact)
             continue
-        replaceable: list[Told] = [
-            (trust, other)
-            for trust, other in earlier.like(said)
-            if _may_replace(fact, said, trust) and not (fact.trust != trust == "assistant" and _is_report(other))
-        ]
+        replaceable = [told for told in earlier.like(said) if _may_replace(fact, said, told[0])]
         new, quoted = _with_verdict(fact, said, replaceable, contents)
         cited = {seq for other in judged if other.content in quoted for seq in other.source_seqs}
         judged.append(replace(new, source_seqs=tuple(sorted({*fact.source_seqs, *cited}))))
@@ -125,11 +118,6 @@ def _may_replace(fact: Fact, said: Assertion, trust: Trust) -> bool:
     if fact.tentative or not (fact.trust in ("user", "assistant") or said.speaker):
         return False
     return at_least_as_trusted(fact.trust, trust)
-
-
-def _is_report(said: Assertion) -> bool:
-    """Whether an agent tells so much at once that a person's remark on one thing does not replace it."""
-    return len(said.statement) > _LONGEST_REPLACED or ";" in said.statement
 
 
 def _with_verdict(
