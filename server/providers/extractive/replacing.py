@@ -27,7 +27,6 @@ _SETTLED = 0.6
 # Maximum assertions between a value without a subject ("make it 45") and the one that it belongs to.
 _NEAREST = 3
 _DIGITS = re.compile(r"\d+")
-_WORD = re.compile(r"\w+")
 _IDENTIFIER = re.compile(r"\w+(?:[-_./]\w+)+|[^\W\d_]+\d\w*")
 # Maximum characters of an agent's row that a person's statement replaces. A higher value loses more of what else the
 # row tells; a lower one leaves more overtaken rows.
@@ -89,9 +88,10 @@ def _are_of_rare_form(now: Value, then: Value) -> bool:
     """Whether two values are periods of one form, or identifiers of one form with a part in common."""
     if now.kind == then.kind == "date":
         return form_of(now.text) == form_of(then.text) and len(_DIGITS.findall(now.text)) > 1
-    named, named_then = (_IDENTIFIER.search(value.text) for value in (now, then))
-    same = named and named_then and form_of(named[0]) == form_of(named_then[0])
-    return bool(same and _WORD.findall(named[0]) != _WORD.findall(named_then[0]) and now.terms & then.terms)
+    named, named_then = _IDENTIFIER.search(now.text), _IDENTIFIER.search(then.text)
+    if not named or not named_then or named[0] == named_then[0]:
+        return False
+    return form_of(named[0]) == form_of(named_then[0]) and bool(now.terms & then.terms)
 
 
 def _moved(said: Assertion, latest_first: Sequence[Assertion]) -> list[Assertion]:
