@@ -31,7 +31,7 @@ def compared(now: Value, then: Value, said: Assertion, other: Assertion) -> Effe
         return Effect.NOTHING
     subject, former = _subjects(now, then)
     if now.relation == "to":
-        # A word such as "de" joins the parts of a name as well as it precedes a former value.
+        # A word such as "de" may join the parts of a name, or precede a former value.
         subject = subject.union(*(part for part in said.given_up if part <= former))
         former -= said.terms & places_of_software("environments")
     if subject and subject == former:

@@ -129,7 +129,7 @@ def _effect(said: Assertion, other: Assertion, *, by_agent: bool) -> Effect:
     verdicts = {then: _about(said, then, other) for then in other.values}
     verdict = max(verdicts.values(), default=Effect.NOTHING)
     changed = frozenset[str]().union(*(then.subject for then, one in verdicts.items() if one == verdict))
-    # Of a row about two things one may still hold.
+    # If a row is about two things, one of them may still hold.
     held = [then for then, one in verdicts.items() if one < verdict and not then.lacks_verb]
     kept = any(then.subject and not then.subject & changed for then in held)
     if not verdict and _may_change(said, other):

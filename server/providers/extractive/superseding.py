@@ -34,7 +34,7 @@ _MOST_SHARING, _MOST_ALIKE = 100, 20
 _LONGEST_NOTE = 160
 # Relations of a value that an order fixes.
 _FIXING = ("uses", "sets", "at", "to")
-_LETTER = rf"[^\W{CJK}]"
+_LETTER = re.compile(rf"[^\W{CJK}]")
 
 
 def with_replaced(facts: Sequence[Fact], previous: Sequence[Memory]) -> list[Fact]:
@@ -171,7 +171,7 @@ def _lacking(said: Assertion, other: Assertion, contents: Mapping[str, str]) -> 
     lone = lone or any(value.subject and all(term[0] == "@" for term in value.subject) for value in other.values)
     missing = (other.terms if lone else other.topic) - values - said.terms
     own = _without(changed, other.statement) if missing else ""
-    # The earlier one may owe its subject to one before it.
+    # The earlier assertion may take its subject from one before it.
     named = without_label(contents.get(other.name, other.name)).partition(labels.REPLACES)[2].removesuffix(")")
     return "; ".join(filter(None, (own, named)))
 
@@ -186,6 +186,15 @@ def _has_changed(value: Value, said: Assertion) -> bool:
 def _without(values: Sequence[Value], statement: str) -> str:
     """Return a statement without values: they are what changed."""
     for value in values:
-        words = rf"(?<!{_LETTER}){re.escape(value.text)}(?!{_LETTER})"
-        statement = re.sub(words, labels.LEFT_OUT, statement, count=1)
+        place = _whole(value.text, statement)
+        if place >= 0:
+            statement = statement[:place] + labels.LEFT_OUT + statement[place + len(value.text) :]
     return statement
+
+
+def _whole(words: str, text: str) -> int:
+    """Return the index in a text of words that are not parts of longer ones, or -1."""
+    place = text.find(words)
+    while place >= 0 and (_LETTER.match(text[place - 1 : place]) or _LETTER.match(text, place + len(words))):
+        place = text.find(words, place + 1)
+    return place
