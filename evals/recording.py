@@ -25,7 +25,7 @@ from evals.input import json_of
 
 _SECONDS = 600.0
 _POLL_SECONDS = 0.05
-"""How often the proxy checks whether it should stop, which is the longest wait at the end."""
+"""Seconds between two checks whether the proxy should stop; also the longest wait at the end."""
 _REPEATED = ("content-type", "retry-after", "request-id")
 _JSON = {"content-type": "application/json"}
 _OWN = ("host", "content-length", "connection", "accept-encoding")
@@ -69,7 +69,7 @@ class Tape:
         return status, kept, text.encode()
 
     def _file(self, request: JsonObject) -> Path:
-        """Return the file of the answer to a request; a repeated request has another one."""
+        """Return the file of the answer to a request; each repetition of a request has its own."""
         name = fingerprint(request)
         with self._lock:
             self._times[name] += 1

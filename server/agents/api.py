@@ -15,7 +15,7 @@ _CHUNK = 64 * 1024
 # Characters of a path that are not quoted; an id typed by a user may contain any others.
 _IN_PATHS = "/?&=%:;,@+~!$'()*[]-._"
 SECONDS = 600.0
-"""Timeout of an answer; so long because `wait=true` waits for a language model."""
+"""Timeout of an answer, in seconds; long because `wait=true` waits for a language model."""
 
 
 class ServerRefused(EskerError):

@@ -34,7 +34,7 @@ async def fill_table(place: BenchServer, present: int, rows: int, progress: Benc
 
 
 async def fill_pool(place: BenchServer, name: str, rows: int, progress: BenchProgress) -> str:
-    """Return the id of a new pool with so many rows without an index of their words, which Postgres has counted."""
+    """Return the id of a new pool of `rows` rows without a keyword index; Postgres has statistics of them."""
     [[pool_id]] = await place.rows("make_pool", {"name": name})
     sentences = Writer(rows).counted_sentences(_SENTENCES)
     values = {

@@ -1,4 +1,4 @@
-"""The bundled model as its library runs it: the floor of all that embeds."""
+"""The bundled model as its library runs it: the floor of every figure that embeds."""
 
 import os
 import sys
@@ -20,11 +20,11 @@ class PlainModel:
         self._model: Any = library_model("bundled", threads)  # the overloads of `encode` are beyond a type checker
 
     def encode(self, texts: Sequence[str], at_a_time: int = 32) -> None:
-        """Make the vectors of texts, so many at a time; the library reads those of about the same length together."""
+        """Embed texts, `at_a_time` in a call; the library reads those of about the same length together."""
         self._model.encode(list(texts), batch_size=at_a_time, show_progress_bar=False)
 
     def seconds(self, texts: Sequence[str], at_a_time: int) -> float:
-        """Return how long that takes."""
+        """Return how many seconds `encode` takes."""
         began = perf_counter()
         self.encode(texts, at_a_time)
         return perf_counter() - began

@@ -32,9 +32,9 @@ class _CountingWatcher:
 async def measure_reembedding(
     place: BenchServer, effort: Effort, progress: BenchProgress
 ) -> AsyncGenerator[BenchFigure]:
-    """Yield how many rows a second `esker reembed` takes over to a model behind an endpoint that answers at once.
+    """Yield how many rows a second `esker reembed` moves to a model behind an endpoint that answers at once.
 
-    The server's pool goes over each round, every time to another model.
+    The server's pool is moved once in each round, every time to another model.
     """
     found = await place.rows("some_rows", {"pool": place.pool_id, "limit": None})
     texts, seconds, floor_seconds, dimension = [content for _, content in found], 0.0, 0.0, 0
@@ -54,7 +54,7 @@ async def measure_reembedding(
 
 
 async def _without_keeping(embedder: Embedder, texts: Sequence[str]) -> float:
-    """Return how long it takes to get the vectors of texts, as many at a time, and do nothing with them."""
+    """Return how many seconds it takes to embed texts, in calls of the same size, without storing the vectors."""
     began, left = perf_counter(), iter(texts)
     while some := list(islice(left, BATCH)):
         await embedder.embed(some)

@@ -1,4 +1,4 @@
-"""Recall over HTTP by words and by meaning: while the worker is busy, and when all is embedded."""
+"""Recall over HTTP by words and by meaning: while the worker is busy, and when everything is embedded."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Iterator, Sequence

@@ -1,4 +1,4 @@
-"""How a command finds the server, and reads what it answers."""
+"""Connects a command to the server, and reads its answers."""
 
 import os
 from typing import TypeVar
@@ -23,7 +23,7 @@ def connect(timeout: float = SECONDS) -> Api:
 
 
 def read_as(adapter: TypeAdapter[Answer], answer: object) -> Answer:
-    """Return a server's answer as what it should be. Raises Unavailable for one of another shape."""
+    """Return a server's answer, validated. Raises Unavailable for one of another shape."""
     try:
         return adapter.validate_python(answer)
     except ValidationError as error:

@@ -38,9 +38,9 @@ QUESTIONS = (
 
 _NEXT_SESSION = "the-next-session"
 _STALLED_SECONDS = 600.0
-"""Without progress for so long, the demo gives up; a busy machine takes minutes to load the model."""
+"""Seconds without progress after which the demo gives up; a busy machine takes minutes to load the model."""
 _POLL_SECONDS = 0.3
-"""Pause between looks at the progress; a lower value takes more of the processor from the worker."""
+"""Seconds between two looks at the progress; a lower value takes more of the processor from the worker."""
 
 
 @app.command()

@@ -1,4 +1,4 @@
-"""`esker install` and `esker uninstall`: set agent CLIs up for Esker, and take that back."""
+"""`esker install` and `esker uninstall`: set agent CLIs up for Esker, and undo that."""
 
 import os
 import shutil

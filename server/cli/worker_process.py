@@ -12,7 +12,7 @@ from esker.server.core.reports import WorkerHealth
 _COMMAND = child_command("esker.embedding_worker", "--until-stdin-closes")
 _SHUTDOWN_SECONDS = 10
 _STABLE_SECONDS = 30.0
-"""A worker that has run for so long counts as well; a higher value keeps its deaths on record for longer."""
+"""Seconds after which a running worker counts as healthy; a higher value keeps its deaths on record for longer."""
 _LONGEST_PAUSE_SECONDS = 30.0
 _CHUNK_BYTES = 64 * 1024
 
@@ -27,7 +27,7 @@ async def keep_worker(database_url: str, health: WorkerHealth) -> None:
 
 
 def pause_seconds(deaths: int) -> float:
-    """Return how long to wait before the next start, after so many deaths in a row."""
+    """Return how many seconds to wait before the next start, after this many deaths in a row."""
     return min(2.0 ** min(deaths, 10), _LONGEST_PAUSE_SECONDS)
 
 

@@ -1,1 +1,1 @@
-"""The pure part: records, numbers, text and ranking; no I/O."""
+"""The rules of memory, without I/O; docs/architecture.md lists the rooms."""

@@ -127,14 +127,14 @@ def _try_lock(file: IO[str]) -> bool:
 
 
 def _write_holder(directory: Path, me: Holder) -> None:
-    """Write down who holds the lock. Renaming the file is atomic, so no reader sees half of it."""
+    """Record the holder of the lock. Renaming the file is atomic, so no reader sees half of it."""
     fresh = directory / f"esker.holder.{me.pid}"
     fresh.write_text(json.dumps(asdict(me)), encoding="utf-8")
     fresh.replace(directory / "esker.holder")
 
 
 def _read_holder(directory: Path) -> Holder | None:
-    """Return the holder that is written down, or None if that process has ended."""
+    """Return the recorded holder, or None if that process has ended."""
     try:
         noted = Holder(**json.loads((directory / "esker.holder").read_text(encoding="utf-8")))
     except (ValueError, TypeError, OSError):

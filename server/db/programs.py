@@ -74,7 +74,7 @@ def postgres_uid() -> int:
 
 
 def hand_over(directory: Path) -> None:
-    """Make Postgres's user the owner of all that is in `directory`. Does nothing unless we are root."""
+    """Make Postgres's user the owner of everything in `directory`. Does nothing unless we are root."""
     if not _is_root() or directory.stat().st_uid == _POSTGRES_ID:
         return
     # The directory itself comes last: while it has another owner, its contents may have, too.

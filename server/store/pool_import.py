@@ -121,7 +121,7 @@ async def known_messages(
 
 
 async def known_groups(connection: Connection, ids: Collection[str]) -> dict[str, KnownGroup]:
-    """Return the existing ones of these groups, by id."""
+    """Return those of these groups that exist, by id."""
     async with connection.cursor(row_factory=class_row(KnownGroup)) as cursor:
         await cursor.execute(SQL["known_groups"], {"ids": list(ids)})
         return {group.id: group for group in await cursor.fetchall()}
@@ -140,7 +140,7 @@ async def existing_parents(connection: Connection, ids: Collection[str]) -> set[
 
 
 async def known_memories(connection: Connection, lines: Collection[MemoryLine]) -> dict[str, KnownMemory]:
-    """Return the existing ones of these memories, by id."""
+    """Return those of these memories that exist, by id."""
     rows = as_json(line.model_dump(mode="json", exclude={"sources"}) for line in lines)
     async with connection.cursor(row_factory=class_row(KnownMemory)) as cursor:
         await cursor.execute(SQL["known_memories"], {"rows": rows})
@@ -180,7 +180,7 @@ async def insert_sources(connection: Connection, lines: Sequence[MemoryLine]) ->
 
 
 async def known_reflections(connection: Connection, ids: Collection[str]) -> dict[str, KnownReflection]:
-    """Return the existing ones of these reflections, by id."""
+    """Return those of these reflections that exist, by id."""
     async with connection.cursor(row_factory=class_row(KnownReflection)) as cursor:
         await cursor.execute(SQL["known_reflections"], {"ids": list(ids)})
         return {reflection.id: reflection for reflection in await cursor.fetchall()}

@@ -218,7 +218,7 @@ async def by_vector_index(
     row_filter: Filter,
     limit: int,
 ) -> list[TextHit]:
-    """Return approximately the same by the tier's index; some may be missing. `pool_id` is the present pool."""
+    """Return about the same by the tier's index; some texts may be missing. `pool_id` is the present pool."""
     values = {**filter_values(row_filter), "vector": as_literal(vector), "limit": limit}
     async with connection.pipeline(), connection.cursor(row_factory=class_row(TextHit)) as cursor:
         # The three statements take one round trip.

@@ -78,7 +78,7 @@ class _RecallScope:
 
 
 @dataclass(frozen=True, slots=True)
-class _Inquiry:
+class _ReadQuery:
     """The question and its paraphrases, or only a time (`only_time`), and the outcomes of reading them."""
 
     questions: list[Question]
@@ -108,13 +108,13 @@ async def recall(parts: Parts, pool_id: str, request: RecallRequest) -> Recalled
     """Answer a question. Raises InvalidInput, also for a scope without its session or project; NotFound."""
     scope = await _resolve_scope(parts, pool_id, checked(request))
     # No connection is held while models run.
-    inquiry = await _inquiry(parts, scope)
+    query = await _read_query(parts, scope)
     async with parts.database.moment(pool_id) as connection:
-        found = await _find(connection, scope, inquiry)
+        found = await _find(connection, scope, query)
     # A reranker does not know when a text was said.
-    reranking = parts.reranking if scope.request.ranking == "full" and inquiry.window is None else None
+    reranking = parts.reranking if scope.request.ranking == "full" and query.window is None else None
     distinct = (max(scope.request.limit, FIRST) if reranking else scope.request.limit) + found.seen
-    terms = [term for one in inquiry.questions for term in one.words.terms]
+    terms = [term for one in query.questions for term in one.words.terms]
     # Comparing rows to find repeats is slow, so it runs in a thread.
     chosen = await asyncio.to_thread(
         choose,
@@ -123,12 +123,12 @@ async def recall(parts: Parts, pool_id: str, request: RecallRequest) -> Recalled
         terms,
         scope.now,
         limit=distinct,
-        window=inquiry.window,
-        firm=inquiry.firm,
+        window=query.window,
+        firm=query.firm,
     )
     chosen = without_seen(chosen, set(scope.request.without))
     hits, reranked = await rerank(reranking, scope.request.query, chosen.hits)
-    return _answer(scope, inquiry, found, replace(chosen, hits=hits), reranked)
+    return _answer(scope, query, found, replace(chosen, hits=hits), reranked)
 
 
 async def _resolve_scope(parts: Parts, pool_id: str, request: RecallRequest) -> _RecallScope:
@@ -141,7 +141,7 @@ async def _resolve_scope(parts: Parts, pool_id: str, request: RecallRequest) -> 
     return _RecallScope(pool_id, request, now, row_filter, timezone, space, pending, unobserved, unknown)
 
 
-async def _inquiry(parts: Parts, scope: _RecallScope) -> _Inquiry:
+async def _read_query(parts: Parts, scope: _RecallScope) -> _ReadQuery:
     request, full = scope.request, scope.request.ranking == "full"
     query = without_label(request.query) or request.query
     time = asked_time(query, scope.row_filter.as_of or scope.now, scope.timezone) if full else None
@@ -153,7 +153,7 @@ async def _inquiry(parts: Parts, scope: _RecallScope) -> _Inquiry:
     paraphrases, paraphrased = await paraphrase(parts, scope.pool_id, words) if full and not only_time else ([], "off")
     others = await paraphrased_questions(parts, request, scope.space, question, paraphrases)
     firm = time is not None and time.firm
-    return _Inquiry([question, *others], semantic, window, firm, only_time, paraphrases, paraphrased)
+    return _ReadQuery([question, *others], semantic, window, firm, only_time, paraphrases, paraphrased)
 
 
 async def _window(parts: Parts, scope: _RecallScope, time: AskedTime) -> Window | None:
@@ -180,19 +180,19 @@ async def _anchored(parts: Parts, scope: _RecallScope, anchor: Anchor) -> Window
     return anchored_window(anchor, start, row.refers_to or start, scope.timezone)
 
 
-async def _find(connection: Connection, scope: _RecallScope, inquiry: _Inquiry) -> _RankedTexts:
+async def _find(connection: Connection, scope: _RecallScope, query: _ReadQuery) -> _RankedTexts:
     """Find the relevant candidates, and read as many of their texts as an answer may need."""
-    request, row_filter, window = scope.request, scope.row_filter, inquiry.window
-    if window and inquiry.only_time:
+    request, row_filter, window = scope.request, scope.row_filter, query.window
+    if window and query.only_time:
         relevant, left_out = await _within(connection, window, request, row_filter), list[LeftOutCandidate]()
     else:
-        relevant, left_out = await _relevant(connection, inquiry.questions, request, row_filter)
+        relevant, left_out = await _relevant(connection, query.questions, request, row_filter)
     known = set(request.without)
     seen = sum(one.id in known for one in relevant) if known else 0
     # Any text that fits the window can move to the front, so all are read.
     read = relevant if window else relevant[: _READ_FOR_EACH * (request.limit + seen) + _READ_AT_LEAST]
     return _RankedTexts(
-        relevant, left_out, read, await _texts(connection, inquiry.semantic.space, read, row_filter), seen
+        relevant, left_out, read, await _texts(connection, query.semantic.space, read, row_filter), seen
     )
 
 
@@ -244,22 +244,22 @@ async def _outdated(connection: Connection, passage_ids: Collection[str], row_fi
 
 
 def _answer(
-    scope: _RecallScope, inquiry: _Inquiry, found: _RankedTexts, chosen: Chosen, reranked: ModelStepOutcome
+    scope: _RecallScope, query: _ReadQuery, found: _RankedTexts, chosen: Chosen, reranked: ModelStepOutcome
 ) -> Recalled:
-    request, window = scope.request, inquiry.window
+    request, window = scope.request, query.window
     hits = fitting(chosen.hits[: request.limit], request.max_tokens)
     return Recalled(
         hits=hits if request.explain else [replace(hit, parts=None) for hit in hits],
-        semantic="off" if request.ranking == "keyword" else _took_part(inquiry.semantic),
-        reason=inquiry.semantic.reason,
+        semantic="off" if request.ranking == "keyword" else _took_part(query.semantic),
+        reason=query.semantic.reason,
         abstained=not (chosen.hits or chosen.seen),
         omitted=len(chosen.hits) - len(hits) + len(found.relevant) - len(found.read),
         pending=scope.pending,
         unobserved_tokens=scope.unobserved,
         window=None if window is None else AskedWindow(window.start, window.end),
         reranked=reranked,
-        paraphrased=inquiry.paraphrased,
-        paraphrases=inquiry.paraphrases,
+        paraphrased=query.paraphrased,
+        paraphrases=query.paraphrases,
         left_out=[*_left_out(chosen, hits, request.limit), *found.left_out] if request.explain else [],
         seen=chosen.seen,
         # A row may have been written into the project meanwhile.

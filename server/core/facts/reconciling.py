@@ -177,7 +177,7 @@ def planned(
 
 
 def discriminating_terms(terms: Iterable[str]) -> list[str]:
-    """Return so many of a text's terms that every row which says the same shares one, the longest (rarest) first.
+    """Return terms of a text of which every row that says the same shares at least one, the longest (rarest) first.
 
     Such a row shares at least 0.8 n of n terms, so at least one of any n - 0.8 n + 1.
     """
@@ -207,7 +207,7 @@ def _weighs_less(row: AnyRow, fact: NewFact) -> bool:
 
 
 def _lesser(fact: NewFact, rows: Iterable[AnyRow]) -> Iterator[AnyRow]:
-    """Yield the rows that a fact restates with a word or with weight more: it can replace them without loss."""
+    """Yield the rows that a fact restates with more words or more weight: it can replace them without loss."""
     for row in rows:
         mark = fingerprint(row.content)
         if not same_fact(fact.print, mark) or not _outranks(fact, row):

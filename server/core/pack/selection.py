@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from esker.server.core.budgets import budgets
 from esker.server.core.conversation.records import Group, StoredSession
-from esker.server.core.pack.otherwise import contradicted, newer_first
+from esker.server.core.pack.contradicted_rows import contradicted, newer_first
 from esker.server.core.pack.reasons import PackSection, RowDecision, Why
 from esker.server.core.pack.records import PackRow
 from esker.server.core.pack.rendering import (
@@ -64,20 +64,20 @@ def choose(
     session's budget is for `own`, in time order. Rows are shown whole or not at all, and each wording once; a row that
     does not fit is skipped. A row that a newer one contradicts says so, and follows that one.
     """
-    otherwise = contradicted((*pinned, *candidates, *own))
+    contradicted_by = contradicted((*pinned, *candidates, *own))
     share = budgets(session.effective_context)
     pins = _Filling("global", "pinned", share.global_pack_tokens // 2 - _SECTION_TOKENS)
     for row in pinned:
-        pins.offer(pool_line(row, session, contradicted=row.id in otherwise))
+        pins.offer(pool_line(row, session, contradicted=row.id in contradicted_by))
     room = share.global_pack_tokens - _SECTION_TOKENS - pins.spent
     best = _Filling("global", "rank", room, worded=pins.worded)
     for row in candidates:
         if best.settled:
             break
-        best.offer(pool_line(row, session, contradicted=row.id in otherwise))
+        best.offer(pool_line(row, session, contradicted=row.id in contradicted_by))
     local = _Filling("local", "rank", share.observation_tokens - _SECTION_TOKENS)
-    _fill_local(local, own, groups, session.timezone, otherwise)
-    lines, ranked = local.lines, newer_first((line.row for line in best.lines.values()), otherwise)
+    _fill_local(local, own, groups, session.timezone, contradicted_by)
+    lines, ranked = local.lines, newer_first((line.row for line in best.lines.values()), contradicted_by)
     pool = [*pins.lines.values(), *(best.lines[row.id] for row in ranked)]
     return PackChoice(
         PackLines(pool, [lines[row.id] for row in own if row.id in lines], groups),
@@ -142,7 +142,7 @@ class _Filling:
 
 
 def _fill_local(
-    local: _Filling, own: Sequence[PackRow], groups: Mapping[str, Group], timezone: str, otherwise: Container[str]
+    local: _Filling, own: Sequence[PackRow], groups: Mapping[str, Group], timezone: str, contradicted_by: Container[str]
 ) -> None:
     """Add the session's best rows; the first row under a heading also pays for its group's tags and its date.
 
@@ -158,7 +158,7 @@ def _fill_local(
         if heading not in headings:
             group = groups.get(row.group_id or "")
             cost = _DATE_TOKENS + (label_tokens(open_group(group)) + LINE_END + _CLOSING_TOKENS if group else 0)
-        if local.offer(own_line(row, timezone, contradicted=row.id in otherwise), cost):
+        if local.offer(own_line(row, timezone, contradicted=row.id in contradicted_by), cost):
             headings.add(heading)
 
 

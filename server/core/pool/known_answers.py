@@ -20,7 +20,7 @@ from esker.server.core.words.scripts import CJK
 
 QuestionKind = Literal["identifier", "name", "date", "rare"]
 WAYS: tuple[QuestionKind, ...] = ("identifier", "name", "date", "rare")
-"""Around an identifier, around a proper name, with the date it was said, or of its rarest words."""
+"""How a question is made: around an identifier or a proper name, with a date, or of the rarest words."""
 
 _MOST_WORDS: Mapping[QuestionKind, int] = {"identifier": 2, "name": 3, "date": 2, "rare": 3}
 _FEWEST_WORDS = 4
@@ -28,7 +28,7 @@ _FEWEST_WORDS = 4
 _FEW = 3
 _SMALL_SHARE = 0.01
 MOST_FEW = 1_000
-"""In a pool of any size a word of more texts distinguishes none. Counts must reach one further to show that."""
+"""Maximum number of texts that a distinguishing word occurs in, whatever the size of the pool."""
 _LONGEST_WORD = 40
 _SHORTEST_WORD = 3
 # Characters of a text that are shown beside its question.

@@ -11,7 +11,7 @@ from esker.server.core.conversation.records import Passage
 from esker.server.core.dates.window import Window, closeness
 from esker.server.core.facts.retelling import retold_print, say_the_same
 from esker.server.core.facts.same_fact import fingerprint
-from esker.server.core.pack.otherwise import contradicted, newer_first
+from esker.server.core.pack.contradicted_rows import contradicted, newer_first
 from esker.server.core.ranking import prior
 from esker.server.core.recall.answer import Hit, LeftOutCandidate, LeftOutReason, ScoreParts
 from esker.server.core.recall.relevance import Scale, Signals, score
@@ -224,11 +224,11 @@ def choose(
 def _newer_first(hits: Iterable[Hit], relevance_of: dict[str, float]) -> list[Hit]:
     """Return hits best first, but a row that a newer one contradicts behind that one, which inherits its relevance."""
     best = sorted(hits, key=lambda hit: -relevance_of[hit.id])
-    otherwise = contradicted(hit for hit in best if hit.tier == "memory")
-    for older, newer in otherwise.items():
+    newer_of = contradicted(hit for hit in best if hit.tier == "memory")
+    for older, newer in newer_of.items():
         relevance_of[newer] = max(relevance_of[newer], relevance_of[older])
-    marked = [replace(hit, contradicted_by=otherwise.get(hit.id)) for hit in best]
-    return newer_first(sorted(marked, key=lambda hit: -relevance_of[hit.id]), otherwise)
+    marked = [replace(hit, contradicted_by=newer_of.get(hit.id)) for hit in best]
+    return newer_first(sorted(marked, key=lambda hit: -relevance_of[hit.id]), newer_of)
 
 
 def without_seen(chosen: Chosen, seen: AbstractSet[str]) -> Chosen:

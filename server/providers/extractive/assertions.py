@@ -261,7 +261,7 @@ class _ClauseReader:
         return frozenset(term for segment in segments for term in self.grammar.terms(segment.text))
 
     def _rejected(self, segments: Sequence[_Segment]) -> frozenset[str]:
-        """Return the terms of an amount that does not do: "03:30 won't work", where another value follows."""
+        """Return the terms of an amount that is rejected: "03:30 won't work", where another value follows."""
         amount = amount_at(segments[0].text)
         denied = [one.text for one in segments if one.kind == "not"]
         return frozenset(self.grammar.terms(amount)) if denied and not any(map(amount_at, denied)) else frozenset()

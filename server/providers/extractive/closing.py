@@ -217,7 +217,7 @@ def _instructs(text: str) -> bool:
 
 
 def _is_question(text: str) -> bool:
-    """Whether a text is a question; agents write the mark, and "When a run fails, …" is none."""
+    """Whether a text is a question; agents write the mark, and "When a run fails, …" is not one."""
     return text.rstrip(' :：*"”)」』）').endswith(("?", "？", "؟"))
 
 

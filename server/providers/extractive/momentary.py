@@ -2,7 +2,7 @@
 
 Such rows have a low priority, but so have details. A row of low priority stays if it is a statement that the extractive
 observer looks for (a finding, an outcome, something left open), if it tells of no speaker, or if it names something
-that can be looked up. Progress reports, pleasantries and measurements of a tool go.
+that can be looked up. Progress reports, pleasantries and measurements of a tool are dropped.
 """
 
 from collections.abc import Sequence

@@ -1,6 +1,6 @@
-"""Whether a row is a question or an offer that the conversation went on from.
+"""Whether a row is a question or an offer that the conversation has moved on from.
 
-The ruling or the answer that came of it is a row of its own. The last question of a session may still be open.
+The ruling or the answer that followed is a row of its own. The last question of a session may still be open.
 """
 
 import re

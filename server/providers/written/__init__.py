@@ -1,1 +1,1 @@
-"""Facts that a language model wrote as text: in tags, or as a list, in whatever dialect it likes."""
+"""Facts that a language model wrote as text: in tags or as a list, in any dialect."""

@@ -19,7 +19,7 @@ _LONGEST_ANSWER = 400_000
 
 @dataclass(frozen=True, slots=True)
 class WrittenAnswer:
-    """A whole answer. One without facts plainly finds nothing worth keeping, which is an answer and no failure."""
+    """A whole answer. One without facts found nothing worth keeping, which is not a failure."""
 
     facts: tuple[WrittenFact, ...]
     current_task: str | None = None

@@ -102,7 +102,7 @@ UNION ALL
 SELECT id FROM observation_groups WHERE id = ANY (%(ids)s)
 
 -- name: known_memories
--- The existing ones of these memories, whether they equal the file's (except for values that can change), and whether
+-- Those of these memories that exist, whether they equal the file's (except for values that can change), and whether
 -- they are live.
 SELECT m.id,
        (m.content, m.author, m.category, m.session_id, m.group_id, m.project, m.source_seqs, m.source_ids, m.said_at,

@@ -1,4 +1,4 @@
-"""Finds rows that a newer row speaks against: the newer one quotes the older one, which may still hold."""
+"""Finds rows that a newer row contradicts: the newer one quotes the older one, which may still hold."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -26,7 +26,7 @@ _R = TypeVar("_R", bound=_Row)
 
 
 def contradicted(rows: Iterable[_Row]) -> dict[str, str]:
-    """Return the id of each row that another row says otherwise about, with the id of the newest such row."""
+    """Return the id of each row that a newer row contradicts, with the id of the newest such row."""
     every = sorted(rows, key=lambda row: row.said_at)
     found: dict[str, str] = {}
     for place, newer in enumerate(every):
@@ -38,10 +38,10 @@ def contradicted(rows: Iterable[_Row]) -> dict[str, str]:
     return found
 
 
-def newer_first(rows: Iterable[_R], otherwise: Mapping[str, str]) -> list[_R]:
-    """Return rows in order, but each contradicted row behind the row that speaks against it."""
+def newer_first(rows: Iterable[_R], contradicted_by: Mapping[str, str]) -> list[_R]:
+    """Return rows in order, but each contradicted row behind the row that contradicts it."""
     ordered = list(rows)
-    for older, newer in otherwise.items():
+    for older, newer in contradicted_by.items():
         places = {row.id: place for place, row in enumerate(ordered)}
         if older in places and newer in places and places[older] < places[newer]:
             ordered.insert(places[older], ordered.pop(places[newer]))
