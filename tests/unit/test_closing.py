@@ -240,3 +240,30 @@ def test_around_code_that_the_user_wanted_to_see_only_the_most_telling_words_are
     assert [fact.content.split(": ", 1)[1] for fact in shown] == [telling]
     explained = facts(("user", "What does total() in cart.py do?"), ("assistant", f"{code}\n\n{words}"))
     assert len(explained) == 2
+
+
+def test_a_report_quotes_the_pasted_error_about_its_names() -> None:
+    report = "Fixed the timeout in `test_helper.exs` with `Mix.Task.current()`."
+    error = "** (UndefinedFunctionError) function Mix.Task.current/0 is undefined or private"
+    found = facts(("user", "auth.py"), ("assistant", report), ("user", f"mix test\n\n{error}"))
+    outcome = the_fact("Fixed", found)
+    assert outcome.content == f"Outcome: {report} (but then: “{error}”)"
+    assert outcome.source_seqs == (2, 3)
+
+
+@pytest.mark.parametrize(
+    "pasted",
+    ["** (UndefinedFunctionError) function Repo.all/0 is undefined", "[error] step=Mix.Task.current took 3189 ms"],
+)
+def test_a_log_and_an_error_about_something_else_contradict_no_report(pasted: str) -> None:
+    report = "Fixed the timeout in `test_helper.exs` with `Mix.Task.current()`."
+    found = facts(("user", "auth.py"), ("assistant", report), ("user", f"mix test\n\n{pasted}"))
+    assert the_fact("Fixed", found).content == f"Outcome: {report}"
+
+
+def test_work_that_the_user_wants_undone_says_so_and_an_exception_does_not() -> None:
+    report = "Added the section `WIP` to `MEMORY.md`."
+    undone = facts(("user", "auth.py"), ("assistant", report), ("user", "actually, revert it"))
+    assert the_fact("Outcome", undone).content == f"Outcome: {report} (but then: “actually, revert it”)"
+    kept = facts(("user", "auth.py"), ("assistant", report), ("user", "I discarded all the changes except MEMORY."))
+    assert the_fact("Outcome", kept).content == f"Outcome: {report}"

@@ -79,6 +79,16 @@ def test_an_outcome_quotes_the_user_who_says_that_it_did_not_help(language: str)
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
+def test_outcomes_of_all_turns_quote_the_user_who_threw_the_work_away(language: str) -> None:
+    words = SENTENCES[language]["discards"]
+    first: list[tuple[Role, str]] = [("user", "auth.py"), ("assistant", "Fixed the login in `auth.py`.")]
+    second: list[tuple[Role, str]] = [("user", "run.py"), ("assistant", "Added a timer to `run()` in `worker.py`.")]
+    outcomes = [fact for fact in observe(conversation(*first, *second, ("user", words))).facts if fact.trust != "user"]
+    assert [(fact.category, fact.priority) for fact in outcomes] == [("outcome", "low")] * 2
+    assert all(fact.content.endswith(f" (but then: “{words}”)") for fact in outcomes)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("kind", ["third_party", "log"])
 def test_the_words_of_others_never_become_a_ruling_of_the_user(language: str, kind: str) -> None:
     assert all(fact.priority == "low" and fact.category == "fact" for fact in _facts(language, kind))

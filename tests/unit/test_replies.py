@@ -116,3 +116,8 @@ def test_a_short_question_behind_a_list_is_quoted_with_all_its_items() -> None:
 @pytest.mark.parametrize("reply", ["/review please audit the whole page", "@app.py please audit the whole page"])
 def test_a_command_is_not_an_answer(reply: str) -> None:
     assert not [row for row in replied("Could you open the page of the shop?", reply) if "Could you" in row]
+
+
+@pytest.mark.parametrize("reply", ["...", "- \r0", "!"])
+def test_a_reply_without_words_is_read_without_an_error(reply: str) -> None:
+    assert not [row for row in replied("1. Redis with a TTL\n2. Postgres\n\nWhich one?", reply) if "answered" in row]

@@ -92,7 +92,7 @@ def _pointed_at(reply: str, before: StoredMessage) -> str | None:
 
 def _mark(reply: str, before: StoredMessage) -> str:
     """Return the number or letter with which a reply chooses: alone, behind a word of the question or of a decision."""
-    *words, last = reply.casefold().rstrip(" .!").split()
+    *words, last = reply.casefold().rstrip(" .!").split() or [""]
     known = not words or cues.DECISION.search(reply) or words[-1] in _WORD.findall(spoken(before.content).casefold())
     return last if len(words) <= _MOST_BEFORE_MARK and MARK.fullmatch(last) and known else ""
 

@@ -62,6 +62,8 @@ HABIT = _persons("habit")
 TO_AGENT = _observer("to_agent")
 # Takes back what was decided or done last.
 TAKES_BACK = _observer("takes_back")
+# Says that the speaker threw all the work away.
+DISCARDS = _observer("discards")
 # Exclamations at the beginning of a sentence, which are not part of it.
 INTERJECTION = _observer("interjection")
 # Thinks aloud and settles nothing.

@@ -1,6 +1,7 @@
 """The extractive observer: no model, the transcript's own words."""
 
 import asyncio
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import PurePath
@@ -30,6 +31,10 @@ from esker.server.providers.roles import Meter
 _MOST_FILES, _MOST_FILES_BESIDE = 12, 4
 # Maximum characters of the words with which a user says that the work did not help.
 _LONGEST_REFUTATION = 120
+# Minimum characters of a name that an error repeats, and what is not part of it: "()", "/1".
+_NAME = 4
+_CALLED = re.compile(r"\(.*|/\d+$")
+_PART = re.compile(r"\w+")
 # Minimum words and names of what is said of an image.
 _FEWEST_UNITS = 2
 # Minimum terms that a failure and its explanation share.
@@ -121,8 +126,8 @@ def _facts(
 ) -> list[Fact]:
     """Return the facts of all turns; `contents` are those of the user's earlier rows.
 
-    Where a user takes back the last rulings, the next one replaces them. An outcome of the turn before quotes the user
-    who says that it did not help.
+    Where a user takes back the last rulings, the next one replaces them. A report of the agent quotes the user's next
+    message where that contradicts it.
     """
     facts: list[Fact] = []
     ruled: list[Fact] = []
@@ -134,19 +139,40 @@ def _facts(
         if rulings and ruled and turn.opening and turn.opening.takes_back:
             facts = [fact for fact in facts if fact is ruled[-1] or fact not in ruled]
             told[told.index(rulings[0])] = replace(rulings[0], replaces=ruled[-1].content)
-        if turn.opening and turn.opening.refutes:
-            facts = [_refuted(fact, turn.opening) if fact in last else fact for fact in facts]
+        if turn.opening:
+            facts = [_contradicted(fact, turn.opening, is_last=fact in last) for fact in facts]
         facts += told
         ruled, last = rulings or ruled, told
     return facts
 
 
-def _refuted(fact: Fact, opening: Speech) -> Fact:
-    """Return an agent's outcome with the words that refute it; any other fact as it is."""
-    if fact.category != "outcome" or fact.trust != "assistant":
+def _contradicted(fact: Fact, opening: Speech, *, is_last: bool) -> Fact:
+    """Return a fact of the agent's with the words of the user's next message that contradict it, if any do."""
+    words = _contradiction(fact, opening, is_last=is_last) if fact.trust == "assistant" else None
+    if words is None or labels.BUT in fact.content:
         return fact
-    content = f"{fact.content}{labels.BUT}“{clip(opening.refutes or '', _LONGEST_REFUTATION)}”)"
-    return replace(fact, content=content, source_seqs=(*fact.source_seqs, opening.message.seq))
+    return replace(
+        fact,
+        content=f"{fact.content}{labels.BUT}“{clip(words, _LONGEST_REFUTATION)}”)",
+        priority="low" if words == opening.discards else fact.priority,
+        source_seqs=(*fact.source_seqs, opening.message.seq),
+    )
+
+
+def _contradiction(fact: Fact, opening: Speech, *, is_last: bool) -> str | None:
+    """Return the words that contradict a fact: the work was thrown away or did not help, or an error has its names.
+
+    Words that name the work make an exception of it ("I discarded everything except the TODO").
+    """
+    stems = [_CALLED.sub("", name) for name in names(own_statement(fact.content))]
+    parts = {part for stem in stems for part in _PART.findall(stem)}
+    if fact.category == "outcome" and opening.discards and parts.isdisjoint(_PART.findall(opening.discards)):
+        return opening.discards
+    if fact.category == "outcome" and is_last and opening.refutes:
+        return opening.refutes
+    if not is_last or fact.category == "next_step":
+        return None
+    return next((line for line in opening.errors if any(len(each) >= _NAME and each in line for each in stems)), None)
 
 
 def _turn_facts(turn: _UserTurn, calls: dict[str, tools.ToolCall], before: Sequence[str], cwd: str) -> Iterator[Fact]:

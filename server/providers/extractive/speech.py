@@ -39,6 +39,8 @@ _QUOTATION = re.compile(
 )
 # A file that a client attaches to the message, and a command at its beginning.
 _MENTION = re.compile(r"(?<!\S)@[\w./~-]+|^/[a-z][\w:-]*(?=\s)")
+# An error in a program's line; a level of a log is none ("[error]").
+_ERROR = re.compile(r"[a-z](?:Error|Exception)\b|(?<!\[)\b(?i:error|exception|panic|failed|undefined|cannot)\b")
 # Minimum weight of an order that fixes something, and of a plain statement.
 _FIXES, _TELLS = 2, 1
 # Minimum words, names and figures of a report or plain statement: of one that begins with the thing that it is about
@@ -90,12 +92,16 @@ class Quotation:
 
 @dataclass(frozen=True, slots=True)
 class Speech:
-    """A message's utterances in the person's own words; `asked` is the user's question that `before` answers."""
+    """A message's utterances in the person's own words; `asked` is the user's question that `before` answers.
+
+    `own` are the person's own lines, from which the utterances are read.
+    """
 
     message: StoredMessage
     before: StoredMessage | None
     speaker: str | None
     utterances: tuple[str, ...]
+    own: tuple[str, ...]
     quoted: tuple[str, ...]
     answer: Answer
     asked: Quotation | None
@@ -116,9 +122,22 @@ class Speech:
 
     @property
     def refutes(self) -> str | None:
-        """The words that say that the work before did not help, or None; they begin the message."""
+        """The words that say that the last work did not help, at the beginning, or has to go; None without them."""
         first = next(iter(self.utterances), "")
-        return first if cues.STILL_FAILS.search(first) and not cues.asks(first) else None
+        if cues.STILL_FAILS.search(first) and not cues.asks(first):
+            return first
+        return next((said for said in self.utterances if cues.TAKES_BACK.search(said)), None)
+
+    @property
+    def discards(self) -> str | None:
+        """The words that say that all work before was thrown away, or None."""
+        return next((said for said in self.utterances if cues.DISCARDS.search(said)), None)
+
+    @property
+    def errors(self) -> list[str]:
+        """The errors in the lines that the person pasted."""
+        lines = map(str.strip, spoken(self.message.content).splitlines())
+        return [line for line in lines if _ERROR.search(line) and line not in self.own]
 
     @property
     def takes_back(self) -> bool:
@@ -140,7 +159,8 @@ def read_speech(
     """
     written = authorship(_typed(message.content), spoken(before.content) if before else "")
     said = tuple(_utterances(without_speaker(written.own, speaker)))
-    return Speech(message, before, speaker, said, written.quoted, read_answer(message, before, said), asked)
+    own = tuple(map(str.strip, written.own.splitlines()))
+    return Speech(message, before, speaker, said, own, written.quoted, read_answer(message, before, said), asked)
 
 
 def _typed(content: Sequence[Block]) -> str:
