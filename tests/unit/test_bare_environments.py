@@ -39,6 +39,15 @@ def test_without_a_home_directory_the_error_says_to_set_home(read: Callable[[dic
     assert "Set HOME" in (caught.value.hint or "")
 
 
+@pytest.mark.parametrize("read", [Settings.from_environment, ClientSettings.from_environment])
+def test_a_home_that_is_not_an_absolute_path_is_named(
+    read: Callable[[dict[str, str]], object], nameless: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", "somewhere")
+    with pytest.raises(Misconfigured, match="HOME is 'somewhere', which is not an absolute path"):
+        read({})
+
+
 @pytest.mark.usefixtures("nameless")
 def test_without_a_home_directory_named_directories_are_enough() -> None:
     settings = Settings.from_environment({"ESKER_DATA_DIR": "/data", "ESKER_STATE_DIR": "/state"})

@@ -4,12 +4,14 @@ from datetime import timedelta
 
 import pytest
 
-from esker.server.core.context.assembly import Tail, behind_pack
+from esker.server.core.context.assembly import Tail, behind_pack, news
 from esker.server.core.context.prefix import MOST_BREAKPOINTS, for_model, system_blocks
 from esker.server.core.context.tail import first_needed, is_enough
 from esker.server.core.conversation.records import Block
 from esker.server.core.errors import InvalidInput
 from esker.server.core.pack.records import Pack
+from esker.server.core.recall.answer import Hit
+from esker.server.core.records import Source
 from tests.support.records import NOON, group, message, own_row, session
 
 
@@ -62,6 +64,49 @@ def test_rows_that_may_have_been_committed_after_the_pack_follow_it(seconds: int
 def test_rows_that_the_pack_shows_or_whose_messages_are_sent_do_not_follow_it() -> None:
     assert text_after(packed("mem_1"), created=timedelta(1), tail=NOT_SENT) == ("", [])
     assert text_after(packed(), created=timedelta(1), tail=SENT) == ("", [])
+
+
+def hit(*sources: Source) -> Hit:
+    """Return a hit of recall with these sources."""
+    return Hit(
+        id="mem_1",
+        tier="memory",
+        content="The port is 8080.",
+        kind="observation",
+        priority="medium",
+        category="fact",
+        trust="user",
+        score=0.9,
+        said_at=NOON,
+        age="just now",
+        valid_until=None,
+        project=None,
+        session_id="ses_1",
+        tags=[],
+        tentative=False,
+        sources=list(sources),
+        same=[],
+        passages=[],
+        superseded_by=None,
+        truncated=False,
+        parts=None,
+    )
+
+
+@pytest.mark.parametrize(
+    ("sources", "new"),
+    [
+        ((Source("ses_1", [12], []),), False),
+        ((Source("ses_1", [9, 12], []),), True),  # one message is not sent
+        ((Source("ses_2", [12], []),), True),
+        ((Source("ses_1", [12], []), Source("ses_2", [12], [])), True),
+        ((), True),
+    ],
+)
+def test_a_hit_is_news_unless_all_its_messages_are_sent(sources: tuple[Source, ...], new: bool) -> None:
+    found = hit(*sources)
+    assert news([found], [], "ses_1", NOT_SENT) == ([found] if new else [])
+    assert news([found], ["mem_1"], "ses_1", NOT_SENT) == [], "the pack shows it"
 
 
 def marked(count: int) -> list[Block]:

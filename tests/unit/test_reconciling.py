@@ -22,7 +22,7 @@ from esker.server.core.facts.reconciling import (
 )
 from esker.server.core.facts.records import Fact, TranscriptSlice
 from esker.server.core.records import Category, Memory, Trust
-from tests.support.records import NOON, memory, message, observation, session
+from tests.support.records import NOON, memory, message, observation, result, session
 
 LATER = 60
 """Minutes after noon at which facts are said, unless a test says otherwise; rows were said within the first minutes."""
@@ -326,6 +326,12 @@ def test_a_question_does_not_replace_a_shorter_ruling_but_does_a_shorter_fact() 
     fact = heard(stated(f"{LONG} in Frankfurt."), words="Do backups run in Frankfurt?")
     assert not plan(fact, rows=[observation(f"{LONG}.", category="decision")]).replaced
     assert plan(fact, rows=[observation(f"{LONG}.")]).replaced
+
+
+def test_the_result_of_a_tool_is_an_assertion() -> None:
+    fact = stated("The port is 8080.", trust="tool")
+    [made] = prepared([fact], [message(LATER, "user", result("The port is 8080."))])
+    assert made.asserted
 
 
 def test_a_users_yes_makes_the_assistants_proposal_the_users_word() -> None:

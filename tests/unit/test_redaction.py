@@ -252,6 +252,11 @@ def test_a_list_under_a_secret_name_is_masked() -> None:
     assert redact_json({"token": ["hunterabc", "hunterdef"]}) == {"token": ["[redacted:secret]"] * 2}
 
 
+@pytest.mark.parametrize(("value", "masked"), [("hunt1", False), ("hunt12", True)])
+def test_a_value_under_a_secret_name_is_masked_from_six_characters_on(value: str, masked: bool) -> None:
+    assert redact_json({"password": value}) == {"password": "[redacted:secret]" if masked else value}
+
+
 def test_a_name_with_a_secret_is_masked_and_stays_a_name_of_its_own() -> None:
     one, other = ("session-ghp_" + _LOWER[:35] + end for end in "ab")
     assert redact_name("plain") == "plain"

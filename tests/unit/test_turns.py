@@ -204,6 +204,11 @@ def test_a_system_message_becomes_text_unless_the_request_already_has_it() -> No
     assert [block["text"] for block in sent["content"]] == ["[system: The branch is now x.]", "Go."]
 
 
+def test_a_blank_system_message_is_not_sent() -> None:
+    [sent] = _sent(("system", " \n"), ("user", "Go."))
+    assert [block["text"] for block in sent["content"]] == ["Go."]
+
+
 @pytest.mark.parametrize(("budget", "first"), [(1_000, 1), (24, 4), (23, 5), (0, 5)])
 def test_a_tail_takes_as_many_of_the_older_messages_as_fit(budget: int, first: int) -> None:
     stored = [message(seq, "user", "one two three four five six seven eight") for seq in range(1, 7)]

@@ -14,16 +14,24 @@ def home() -> Path:
 def expanded(path: Path) -> Path:
     """Return `path` with a leading `~` or `~user` expanded. Raises Misconfigured if that home is unknown."""
     try:
-        return path.expanduser()
+        found = path.expanduser()
     except RuntimeError as error:
         if path.parts[0] == "~":
             raise unknown_home() from error
         raise Misconfigured(f"{path}: the user does not exist.", hint="Write the path in full.") from error
+    if path.parts[:1] == ("~",) and not found.is_absolute():
+        raise unknown_home()
+    return found
 
 
 def unknown_home() -> Misconfigured:
     """Return the error for a process without a home directory."""
+    given = os.environ.get("HOME")
+    why = (
+        f"HOME is {given!r}, which is not an absolute path"
+        if given
+        else f"HOME is not set, and user id {os.geteuid()} has no entry in /etc/passwd"
+    )
     return Misconfigured(
-        f"The home directory is unknown: HOME is not set, and user id {os.geteuid()} has no entry in /etc/passwd.",
-        hint="Set HOME to a directory in which Esker may write.",
+        f"The home directory is unknown: {why}.", hint="Set HOME to a directory in which Esker may write."
     )
