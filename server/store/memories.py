@@ -17,7 +17,9 @@ from esker.server.core.pack.records import PackRow
 from esker.server.core.pack.rendering import offered_cost
 from esker.server.core.pack.walks import Walk, WalkPage, extended
 from esker.server.core.records import Filter, Memory, NewMemory, Source
-from esker.server.core.text.indexing import IndexedMemory, part_values
+from esker.server.core.text import labels
+from esker.server.core.text.indexing import IndexedMemory, indexed_parts, part_values
+from esker.server.core.text.tokens import estimate_tokens
 from esker.server.db.database import Connection, Database
 from esker.server.db.statements import Statements, as_json
 
@@ -340,6 +342,34 @@ async def replaced_by(connection: Connection, ids: Collection[str]) -> set[str]:
     """Return the ids of rows that were superseded by some rows."""
     cursor = await connection.execute(SQL["replaced_by"], {"ids": list(ids)})
     return {str(row[0]) for row in await cursor.fetchall()}
+
+
+async def quoting(connection: Connection, others: Collection[Memory]) -> dict[str, Memory]:
+    """Return the rows, by id, whose notes quote one of some other rows."""
+    patterns = [f"%{mark}%" for mark in labels.NOTES]
+    noted = await _fetch(connection, "with_notes", {"patterns": patterns})
+    return {
+        row.id: row
+        for row in noted
+        if any(labels.note_quotes(mark, row.content, other.content) for mark in labels.NOTES for other in others)
+    }
+
+
+async def reword(connection: Connection, contents: Mapping[str, str]) -> list[int]:
+    """Give rows, by id, other words; return the numbers of their vectors. The caller has locked them."""
+    rows = [
+        {
+            "id": memory_id,
+            "content": content,
+            "tokens": estimate_tokens(content),
+            "parts": part_values(indexed_parts(labels.without_label(content))),
+        }
+        for memory_id, content in contents.items()
+    ]
+    values = {"rows": as_json(rows)}
+    numbers = await (await connection.execute(SQL["reword"], values)).fetchall()
+    await connection.execute(SQL["index_again"], values)
+    return [int(row[0]) for row in numbers]
 
 
 async def restore(connection: Connection, by_ids: Collection[str]) -> set[str]:

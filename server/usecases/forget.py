@@ -11,6 +11,7 @@ from esker.server.core.ids import is_passage
 from esker.server.core.records import Memory, Principal
 from esker.server.core.reports import Receipt
 from esker.server.core.sources import sources_of
+from esker.server.core.text.labels import without_notes
 from esker.server.db.database import Connection
 from esker.server.store import audit, groups, jobs, memories, messages, packs, passages, sessions, vectors
 from esker.server.usecases.cut_passages import leave_out_of_passages
@@ -23,8 +24,9 @@ async def forget(parts: Parts, who: Principal, text_id: str, *, with_messages: b
     """Delete a row and all rows that say the same; `with_messages` also blanks the messages that it was said in.
 
     A reflection is deleted with its sources, and a row with the reflections drawn from it; other sources of such a
-    reflection are live again. Packs that show any of these are deleted and frozen again at the next request. That
-    changes a frozen prefix: forgetting is more important.
+    reflection are live again. A newer row that quotes the forgotten one loses the quotation. Packs that show any of
+    these are deleted and frozen again at the next request. That changes a frozen prefix: forgetting is more
+    important.
 
     A passage contains only the words of its messages, so these are blanked in any case, and the rows taken from them
     are deleted; `with_messages` is then about other messages in which those rows were said. Raises NotFound, and
@@ -54,11 +56,12 @@ async def _forget_memory(
     parts: Parts, connection: Connection, who: Principal, memory_id: str, locked: Set[str], *, with_messages: bool
 ) -> Receipt:
     """Delete a row and what depends on it. Raises NotFound, _SessionsNotLocked."""
-    same, rows = await _lock(connection, [memory_id], locked)
+    same, rows, quoting = await _lock(connection, [memory_id], locked)
     if memory_id not in rows:
         raise memories.missing(memory_id)
     said_in = await _said_in(connection, [rows[i] for i in sorted(same & rows.keys())])
     blanked = await _forget_messages(connection, said_in) if with_messages else 0
+    await _leave_out_notes(parts, connection, quoting)
     return await _delete(parts, connection, who, memory_id, rows, said_in, blanked)
 
 
@@ -71,13 +74,24 @@ async def _forget_passage(
         raise passages.missing(passage_id)
     own = {found.session_id: list(range(found.first_seq, found.last_seq + 1))}
     taken = await memories.taken_from(connection, found.session_id, own[found.session_id])
-    same, rows = await _lock(connection, taken, locked, found.session_id)
+    same, rows, quoting = await _lock(connection, taken, locked, found.session_id)
     # An observer that is reading these messages must not store facts from them.
     await jobs.take_back(connection, "observe", found.session_id)
     said_in = await _said_in(connection, [rows[i] for i in sorted(same & rows.keys())])
     said_in = {**said_in, **{s: sorted({*seqs, *said_in.get(s, ())}) for s, seqs in own.items()}}
     blanked = await _forget_messages(connection, said_in if with_messages else own)
+    await _leave_out_notes(parts, connection, quoting)
     return await _delete(parts, connection, who, passage_id, rows, said_in, blanked)
+
+
+async def _leave_out_notes(parts: Parts, connection: Connection, quoting: Collection[Memory]) -> None:
+    """Remove from locked rows the notes that quote rows which are forgotten."""
+    if not quoting:
+        return
+    numbers = await memories.reword(connection, {row.id: without_notes(row.content) for row in quoting})
+    await vectors.delete(connection, "memory", numbers)
+    await vectors.enqueue(connection, [row.id for row in quoting], parts.clock())
+    await packs.delete_showing(connection, [row.id for row in quoting])
 
 
 async def _delete(
@@ -108,25 +122,28 @@ async def _delete(
 
 async def _lock(
     connection: Connection, memory_ids: Collection[str], locked: Set[str], *own: str
-) -> tuple[set[str], dict[str, Memory]]:
-    """Lock the rows that say the same as these, and all rows drawn from them.
+) -> tuple[set[str], dict[str, Memory], list[Memory]]:
+    """Lock the rows that say the same as these, all rows drawn from them, and rows whose notes quote one of these.
 
-    Return the ids of the former, and all locked rows by id. A reflection that commits meanwhile may draw from them; its
-    rows are included, because the session's lock waits for it. Raises _SessionsNotLocked unless the sessions of all
-    these rows, and those in `own`, are `locked`.
+    Return the ids of the first, all rows to delete by id, and those that quote them. A reflection that commits
+    meanwhile may draw from them; its rows are included, because the session's lock waits for it. Raises
+    _SessionsNotLocked unless the sessions of all these rows, and those in `own`, are `locked`.
     """
     same = await _saying_the_same(connection, memory_ids)
     rows = await memories.get(connection, same | await memories.drawn_from(connection, same))
     other_sources = await memories.other_sources(connection, same)
     # Rows that become live again are locked with the rest, and so are their sessions.
     replaced = await memories.get(connection, await memories.replaced_by(connection, rows))
+    quoting = await memories.quoting(connection, rows.values())
     sources = (source for each in other_sources.values() for source in each)
-    concerned = {one.session_id for one in (*rows.values(), *replaced.values(), *sources) if one.session_id} | {*own}
+    changed = (*rows.values(), *replaced.values(), *quoting.values())
+    concerned = {one.session_id for one in (*changed, *sources) if one.session_id} | {*own}
     if not concerned <= locked:
         raise _SessionsNotLocked(concerned)
     # In one statement, so that all locks are taken in one order.
-    existing = await memories.lock_to_delete(connection, rows.keys() | replaced.keys())
-    return same, {row_id: row for row_id, row in rows.items() if row_id in existing}
+    existing = await memories.lock_to_delete(connection, rows.keys() | replaced.keys() | quoting.keys())
+    left = [row for row_id, row in quoting.items() if row_id in existing - rows.keys()]
+    return same, {row_id: row for row_id, row in rows.items() if row_id in existing}, left
 
 
 async def _saying_the_same(connection: Connection, memory_ids: Collection[str]) -> set[str]:

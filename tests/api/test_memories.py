@@ -293,6 +293,23 @@ async def test_forgetting_leaves_no_trace_in_a_dump(client: httpx2.AsyncClient, 
     assert "floats" in dump(owner_url)
 
 
+async def test_forgetting_a_replaced_row_leaves_no_quotation_of_it(client: httpx2.AsyncClient, owner_url: str) -> None:
+    told = ("The checkout service caches carts in Redis.", "The carts moved from Redis to Valkey.")
+    for number, words in enumerate(told):
+        session = await opened(client, f"s{number}", project="shop")
+        await said(client, session, {"external_id": f"m{number}", "role": "user", "content": words})
+        await observed(client, session)
+    rows = (await client.get("/v1/memories?include_superseded=true")).json()["memories"]
+    [old] = [row for row in rows if row["superseded_by"]]
+    assert "checkout service" in next(row["content"] for row in rows if row["id"] == old["superseded_by"])
+    await client.delete(f"/v1/memories/{old['id']}?messages=true")
+    [newer] = (await client.get("/v1/memories")).json()["memories"]
+    assert newer["id"] == old["superseded_by"]
+    assert "from Redis to Valkey" in newer["content"]
+    assert "checkout" not in dump(owner_url).lower()
+    assert (await recalled(client, "Valkey"))["hits"][0]["id"] == newer["id"]
+
+
 async def test_forgetting_returns_a_receipt_and_an_unknown_id_is_a_404(client: httpx2.AsyncClient) -> None:
     written = await noted(client, "The door is green.")
     kept = await noted(client, "The door is heavy.")

@@ -1,14 +1,10 @@
 """Finds rows that a newer row contradicts: the newer one quotes the older one, which may still hold."""
 
-import re
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Protocol, TypeVar
 
 from esker.server.core.text import labels
-
-# Words that a quotation leaves out.
-_LEFT_OUT = ".{1,80}"
 
 
 class _Row(Protocol):
@@ -30,11 +26,10 @@ def contradicted(rows: Iterable[_Row]) -> dict[str, str]:
     every = sorted(rows, key=lambda row: row.said_at)
     found: dict[str, str] = {}
     for place, newer in enumerate(every):
-        quoted = newer.content.partition(labels.UNLIKE)[2].removesuffix(")")
-        if quoted:
-            words = re.compile(_LEFT_OUT.join(map(re.escape, quoted.split(labels.LEFT_OUT))))
-            older = (row for row in every[:place] if row.project == newer.project and words.search(row.content))
-            found.update((row.id, newer.id) for row in older)
+        if labels.UNLIKE in newer.content:
+            older = (row for row in every[:place] if row.project == newer.project)
+            quoted = (row for row in older if labels.note_quotes(labels.UNLIKE, newer.content, row.content))
+            found.update((row.id, newer.id) for row in quoted)
     return found
 
 

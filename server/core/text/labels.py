@@ -51,8 +51,12 @@ _ALL = (
     CORRECTION, PREFERENCE, DECISION, CONFIRMED, PLANS, REPORTED, SAID, WANTS, ASKED, SHOWED, FOUND, LEFT_OPEN, OUTCOME,
     COMMITTED, OTHER_SAID,
 )  # fmt: skip
-_NOTES = (REPLACES, UNLIKE)
-_QUOTATIONS = (BUT, PURPOSE, IN_ANSWER, ABOUT, *_NOTES)
+NOTES = (REPLACES, UNLIKE)
+"""Precede what the observer appends about older rows."""
+BETWEEN_QUOTATIONS = "; "
+_QUOTATIONS = (BUT, PURPOSE, IN_ANSWER, ABOUT, *NOTES)
+# The words that a quotation leaves out.
+_LEFT_OUT_WORDS = ".{1,80}"
 _ASKED = re.compile(r"^Asked “(.+)”, user answered: ")
 _LABEL = re.compile(rf"^(?:{'|'.join(_ALL)})(?:{re.escape(WITH_IMAGE)})?: ")
 
@@ -69,7 +73,17 @@ def is_planned(text: str) -> bool:
 
 def without_notes(text: str) -> str:
     """Return a row's text without what the observer appended about older rows."""
-    return _before_any(_NOTES, text)
+    return _before_any(NOTES, text)
+
+
+def note_quotes(mark: str, text: str, other: str) -> bool:
+    """Whether the note behind a mark, if a text has one, quotes words of another text."""
+    quoted = _before_any(NOTES, text.partition(mark)[2]).removesuffix(")")
+    return any(
+        re.search(_LEFT_OUT_WORDS.join(map(re.escape, words.split(LEFT_OUT))), other)
+        for words in (quoted, *quoted.split(BETWEEN_QUOTATIONS))
+        if any(map(str.isalnum, words))
+    )
 
 
 def own_statement(text: str) -> str:

@@ -173,7 +173,7 @@ def _lacking(said: Assertion, other: Assertion, contents: Mapping[str, str]) -> 
     own = _without(changed, other.statement) if missing else ""
     # The earlier assertion may take its subject from one before it.
     named = without_label(contents.get(other.name, other.name)).partition(labels.REPLACES)[2].removesuffix(")")
-    return "; ".join(filter(None, (own, named)))
+    return labels.BETWEEN_QUOTATIONS.join(filter(None, (own, named)))
 
 
 def _has_changed(value: Value, said: Assertion) -> bool:

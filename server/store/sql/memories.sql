@@ -293,6 +293,33 @@ SELECT EXISTS (
 -- The rows that were superseded by some rows.
 SELECT id FROM memories WHERE superseded_by = ANY (%(ids)s)
 
+-- name: with_notes
+-- Rows whose words match one of these patterns, that is, that may quote another row.
+SELECT {memory} FROM memories WHERE content LIKE ANY (%(patterns)s)
+
+-- name: reword
+-- Give rows other words. Their numbers of terms and parts, by which the statistics of the index count, stay as they were.
+WITH written AS (
+    UPDATE memories m SET content = new.content, content_hash = sha256(convert_to(new.content, 'UTF8')),
+                          tokens = new.tokens
+    FROM jsonb_to_recordset(%(rows)s::jsonb) AS new (id text, content text, tokens int)
+    WHERE m.id = new.id
+    RETURNING m.number
+), gone AS (
+    DELETE FROM postings p USING written w WHERE p.number = w.number
+)
+SELECT number FROM written
+
+-- name: index_again
+-- The keyword index of rows that were given other words.
+INSERT INTO postings (pool_id, tier, term, number, part, frequency, length)
+SELECT current_pool(), 'm', posting.term, m.number, part.place, posting.frequency::int, (part.it ->> 'length')::int
+FROM jsonb_to_recordset(%(rows)s::jsonb) AS new (id text, parts jsonb)
+JOIN memories m ON m.id = new.id
+CROSS JOIN LATERAL jsonb_array_elements(new.parts) WITH ORDINALITY AS part (it, place)
+CROSS JOIN LATERAL jsonb_each_text(part.it -> 'terms') AS posting (term, frequency)
+ORDER BY posting.term, m.number, part.place
+
 -- name: restore
 -- Make rows live again that were superseded by some rows, unless they are notes that were written again meanwhile.
 UPDATE memories m
