@@ -7,6 +7,7 @@ neither. `earlier_as` and `later_as` are the labels of what is not a plain state
 
 import json
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -55,7 +56,8 @@ def _kind(label: str) -> dict[str, str]:
 
 def said(text: str, earlier: list[Memory], *, label: str = labels.SAID, **changes: object) -> Fact:
     """Return a person's statement as the observer marks it."""
-    values = {"priority": "medium", "category": "fact", "trust": "user", "source_seqs": (9,), "said_at": NOON}
+    at = NOON + timedelta(hours=1)
+    values = {"priority": "medium", "category": "fact", "trust": "user", "source_seqs": (9,), "said_at": at}
     fact = Fact(f"{label}: {text}", **{**values, **_kind(label), **changes})  # type: ignore[arg-type]
     return with_replaced([fact], earlier)[0]
 

@@ -1,6 +1,7 @@
 """The extractive observer: statements and actions become facts, each with its sources."""
 
 import time
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,7 +16,7 @@ from esker.server.core.records import Category, Priority
 from esker.server.core.text.tokens import estimate_tokens
 from esker.server.providers.extractive.observer import observe
 from esker.server.providers.extractive.sentences import sentences
-from tests.support.records import call, conversation, result
+from tests.support.records import call, conversation, observation, result
 
 
 def facts(shown: TranscriptSlice) -> list[Fact]:
@@ -571,3 +572,18 @@ def test_a_document_that_is_attached_as_a_block_of_its_own_is_not_the_users() ->
     assert any("Postgres 16" in row for row in rows)
     assert any("never delete" in row for row in rows)
     assert not any("asking" in row or "Never test" in row for row in rows)
+
+
+def test_a_slice_that_is_observed_again_adds_nothing() -> None:
+    told = conversation(
+        ("user", "The checkout service caches carts in Redis."),
+        ("assistant", "ok"),
+        ("user", "We moved the cart cache from Redis to Valkey."),
+        ("assistant", "ok"),
+    )
+    found = facts(told)
+    replaced = {name for fact in found for name in (fact.replaces or "").splitlines()}
+    live = [fact for fact in found if fact.content not in replaced]
+    assert len(live) < len(found)
+    rows = tuple(observation(fact.content, max(fact.source_seqs), category=fact.category) for fact in live)
+    assert facts(replace(told, previous=rows)) == []

@@ -15,7 +15,7 @@ from esker.server.core.facts.records import Fact, Observed, TranscriptSlice
 from esker.server.core.ranking import PRIORITY_WEIGHT
 from esker.server.core.records import EXTRACTIVE, Memory
 from esker.server.core.text import labels
-from esker.server.core.text.labels import own_statement
+from esker.server.core.text.labels import own_statement, without_notes
 from esker.server.core.text.terms import index_terms
 from esker.server.core.text.tokens import estimate_tokens
 from esker.server.providers.extractive import cues, tools
@@ -67,13 +67,13 @@ def observe(shown: TranscriptSlice) -> Observed:
         facts = _facts(turns, tools.calls(shown.messages), contents, shown.session.cwd or "")
     asked = [turn.request for turn in turns if turn.request]
     open_ends = [fact.content for fact in facts if fact.category == "next_step"]
-    unseen = with_closed_ends(_unseen(facts, shown.previous), shown.previous)
+    told = with_closed_ends(_each_once(facts), shown.previous)
     timezone = shown.session.timezone
-    dated = [_with_time(fact, timezone) for fact in unseen]
+    dated = [_with_time(fact, timezone) for fact in told]
     if chat:
         dated = [with_loose_time(fact, timezone) for fact in dated]
     return Observed(
-        facts=tuple(_within_budget(with_replaced(dated, known_before))),
+        facts=tuple(_within_budget(_unseen(with_replaced(dated, known_before), shown.previous))),
         current_task=asked[-1] if asked else None,
         suggested_continuation=open_ends[-1] if open_ends else None,
         thread_title=clip(asked[0], 80) if asked and shown.session.thread_title is None else None,
@@ -308,15 +308,20 @@ def _below(path: str, cwd: str) -> str:
     return PurePath(below).name if below.startswith(("/", "~")) else below
 
 
-def _unseen(facts: Sequence[Fact], previous: Sequence[Memory]) -> list[Fact]:
-    """Return facts without those that the session has stored already and without repeats."""
-    seen = {_same(memory.content) for memory in previous}
-    kept: list[Fact] = []
+def _each_once(facts: Sequence[Fact]) -> list[Fact]:
+    """Return facts without repeats."""
+    once: dict[str, Fact] = {}
     for fact in still_telling(facts):
-        if (key := _same(fact.content)) not in seen:
-            seen.add(key)
-            kept.append(fact)
-    return kept
+        once.setdefault(_same(fact.content), fact)
+    return list(once.values())
+
+
+def _unseen(facts: Sequence[Fact], previous: Sequence[Memory]) -> list[Fact]:
+    """Return facts without those that the session has stored already, and without what those replaced."""
+    stored = {_same(without_notes(memory.content)) for memory in previous}
+    again = [fact for fact in facts if _same(without_notes(fact.content)) in stored]
+    replaced = {name for fact in again for name in (fact.replaces or "").splitlines()}
+    return [fact for fact in facts if fact not in again and fact.content not in replaced]
 
 
 def _with_time(fact: Fact, timezone: str) -> Fact:

@@ -53,7 +53,13 @@ def with_replaced(facts: Sequence[Fact], previous: Sequence[Memory]) -> list[Fac
         if said is None:
             judged.append(fact)
             continue
-        replaceable = [told for told in earlier.like(said) if _may_replace(fact, said, told[0])]
+        # Rows that were said later exist if a slice is observed again.
+        later = {row.id for row in previous if row.said_at > fact.said_at}
+        replaceable = [
+            (trust, other)
+            for trust, other in earlier.like(said)
+            if other.name not in later and _may_replace(fact, said, trust)
+        ]
         new, quoted = _with_verdict(fact, said, replaceable, contents)
         cited = {seq for other in judged if other.content in quoted for seq in other.source_seqs}
         judged.append(replace(new, source_seqs=tuple(sorted({*fact.source_seqs, *cited}))))
