@@ -16,8 +16,8 @@ from esker.server.core.clock import system_clock
 from esker.server.core.config.client_settings import ClientSettings
 from esker.server.core.counts import counted
 from esker.server.core.pack.rendering import MARK, SAID, unknown_line
-from esker.server.core.projects import UnknownProject
 from esker.server.core.records import AskedTier, Priority, Scope
+from esker.server.core.similar_projects import UnknownProject
 
 app = typer.Typer(add_completion=False)
 

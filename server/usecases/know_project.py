@@ -2,7 +2,7 @@
 
 import asyncio
 
-from esker.server.core.projects import UnknownProject, nearest
+from esker.server.core.similar_projects import UnknownProject, nearest
 from esker.server.db.database import Connection
 from esker.server.store import projects
 

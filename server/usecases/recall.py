@@ -9,7 +9,6 @@ from typing import Literal
 from esker.server.core.dates.asked import AskedTime, asked_time
 from esker.server.core.dates.window import Anchor, Window, anchored_window
 from esker.server.core.facts.retelling import RETOLD
-from esker.server.core.projects import UnknownProject
 from esker.server.core.recall.answer import (
     AskedWindow,
     Hit,
@@ -33,6 +32,7 @@ from esker.server.core.recall.selection import (
     without_seen,
 )
 from esker.server.core.records import Filter
+from esker.server.core.similar_projects import UnknownProject
 from esker.server.core.text.labels import without_label
 from esker.server.core.text.terms import asks_of_something
 from esker.server.db.database import Connection

@@ -4,7 +4,7 @@ import pytest
 
 from esker.server.core.pack.briefing import Briefing, brief
 from esker.server.core.pack.records import PackRow
-from esker.server.core.projects import UnknownProject
+from esker.server.core.similar_projects import UnknownProject
 from esker.server.core.text.tokens import estimate_tokens
 from tests.support.records import NOON, pack_row, session
 

@@ -5,7 +5,7 @@ import pytest
 from esker.server.core.conversation.records import Role
 from esker.server.core.facts.records import Fact
 from esker.server.providers.extractive.observer import observe
-from esker.server.providers.extractive.telling import leans, names, stands_alone, weight
+from esker.server.providers.extractive.weighing import leans, names, stands_alone, weight
 from tests.support.records import conversation
 
 

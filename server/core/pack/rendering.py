@@ -17,8 +17,8 @@ from xml.sax.saxutils import quoteattr
 from esker.server.core.clock import zone
 from esker.server.core.conversation.records import Group, StoredSession
 from esker.server.core.pack.records import PackRow
-from esker.server.core.projects import UnknownProject
 from esker.server.core.records import Memory, Priority
+from esker.server.core.similar_projects import UnknownProject
 from esker.server.core.text.tokens import estimate_tokens
 
 MARK: dict[Priority, str] = {"high": "🔴", "medium": "🟡", "low": "🟢"}

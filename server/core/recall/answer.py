@@ -4,8 +4,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
 
-from esker.server.core.projects import UnknownProject
 from esker.server.core.records import Category, Kind, Priority, Source, Tier, Trust
+from esker.server.core.similar_projects import UnknownProject
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from esker.server.providers.extractive import cues
 from esker.server.providers.extractive.closing import proposals
 from esker.server.providers.extractive.sentences import clip, is_prose, split_sentences, width, word_count
 from esker.server.providers.extractive.statements import statements
-from esker.server.providers.extractive.telling import content_words, leans, names, stands_alone, weight
+from esker.server.providers.extractive.weighing import content_words, leans, names, stands_alone, weight
 
 # An agreement of more characters contains a statement of its own.
 LONGEST_AGREEMENT = 24

@@ -19,7 +19,7 @@ from esker.server.core.text.terms import terms
 from esker.server.providers.extractive import cues
 from esker.server.providers.extractive.sentences import CODE_FENCE, clip, word_count
 from esker.server.providers.extractive.statements import BRACKETED, Statement, statements
-from esker.server.providers.extractive.telling import content_words, leans, names, stands_alone, weight
+from esker.server.providers.extractive.weighing import content_words, leans, names, stands_alone, weight
 
 Kind = Literal["found", "done", "open", "proposed"]
 

@@ -13,8 +13,8 @@ from esker.server.core.text.labels import without_label
 from esker.server.core.words.lists import Cue, words
 from esker.server.providers.extractive import cues
 from esker.server.providers.extractive.passed_over import SPEAKER, tells
-from esker.server.providers.extractive.telling import content_words
 from esker.server.providers.extractive.values import read_values
+from esker.server.providers.extractive.weighing import content_words
 
 # Maximum tokens of a request that says nothing besides its task.
 _BARE_REQUEST_TOKENS = 16

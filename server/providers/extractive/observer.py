@@ -25,7 +25,7 @@ from esker.server.providers.extractive.sentences import clip, sentences
 from esker.server.providers.extractive.speakers import people, speakers
 from esker.server.providers.extractive.speech import Quotation, Speech, read_speech, request, speech_facts
 from esker.server.providers.extractive.superseding import with_replaced
-from esker.server.providers.extractive.telling import content_units, names, stands_alone
+from esker.server.providers.extractive.weighing import content_units, names, stands_alone
 from esker.server.providers.roles import Meter
 
 _MOST_FILES, _MOST_FILES_BESIDE = 12, 4

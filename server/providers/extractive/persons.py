@@ -15,7 +15,7 @@ from esker.server.providers.extractive.answers import only_agrees
 from esker.server.providers.extractive.sentences import clip
 from esker.server.providers.extractive.speakers import without_speaker
 from esker.server.providers.extractive.statements import statements
-from esker.server.providers.extractive.telling import content_units, leans, weight
+from esker.server.providers.extractive.weighing import content_units, leans, weight
 
 # Maximum characters of sentences that are joined, and of a text that is quoted.
 _LONGEST_JOINED, _LONGEST_QUOTED = 240, 160

@@ -17,7 +17,7 @@ from esker.server.providers.extractive.sentences import clip, is_prose, is_word,
 from esker.server.providers.extractive.speakers import without_speaker
 from esker.server.providers.extractive.statements import BRACKETED, Statement, statements
 from esker.server.providers.extractive.superseding import changes_value, gives_lone_value
-from esker.server.providers.extractive.telling import content_units, fixes, leans, names, stands_alone, weight
+from esker.server.providers.extractive.weighing import content_units, fixes, leans, names, stands_alone, weight
 
 # Maximum sentences that are read: a longer message is mostly pasted text, and the user's own words are at its ends.
 _MOST_SENTENCES = 24

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from esker.server.core.pack.rendering import unknown_line
-from esker.server.core.projects import UnknownProject, nearest
+from esker.server.core.similar_projects import UnknownProject, nearest
 
 KNOWN = ["me/shop", "me/shop-api", "acme/ledger", "zebra"]
 
