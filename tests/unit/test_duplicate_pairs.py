@@ -61,9 +61,10 @@ def test_rows_of_two_projects_are_not_repeats_but_rows_without_one_are() -> None
     assert repeats(compared([one, two, both]), {})["mem_3"] == {"mem_1", "mem_2"}
 
 
-def test_sources_of_a_reflection_are_not_repeats_of_it() -> None:
-    row = memory("The deploy runs nightly on Render.", id="mem_1")
-    insight = memory("The deploy runs nightly on Render!", id="mem_2", source_ids=["mem_1"], kind="reflection")
+@pytest.mark.parametrize(("source", "drawn"), [("mem_1", "mem_2"), ("mem_2", "mem_1")])
+def test_sources_of_a_reflection_are_not_repeats_of_it(source: str, drawn: str) -> None:
+    row = memory("The deploy runs nightly on Render.", id=source)
+    insight = memory("The deploy runs nightly on Render!", id=drawn, source_ids=[source], kind="reflection")
     assert repeats(compared([row, insight]), {}) == {}
 
 

@@ -1,11 +1,12 @@
 """A backlog is cut into slices that lose nothing and end where a turn ends."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from esker.server.core.conversation.blocks import is_spoken
 from esker.server.core.conversation.records import Role, StoredMessage
-from esker.server.core.conversation.slices import first_half, first_slice, starts_turn
+from esker.server.core.conversation.slices import first_half, first_slice, gap_before, starts_turn
 from esker.server.core.json_input import Json
 from esker.server.core.text.tokens import IMAGE_TOKENS, estimate_tokens
 from tests.support.records import call, message, result
@@ -103,3 +104,20 @@ def test_a_half_ends_at_the_turn_boundary_nearest_to_half_of_the_tokens() -> Non
     assert half is not None
     assert [shown.seq for shown in half] == [1, 2, 3, 4]
     assert first_half(backlog[:2]) is None
+
+
+@pytest.mark.parametrize(
+    ("minutes", "line"),
+    [
+        (9, ""),
+        (10, "[10 minutes later]\n"),
+        (60, "[1 hour later]\n"),
+        (179, "[2 hours later]\n"),
+        (1_440, "[1 day later]\n"),
+        (3_000, "[2 days later]\n"),
+    ],
+)
+def test_a_silence_of_ten_minutes_or_more_is_marked_in_its_largest_unit(minutes: int, line: str) -> None:
+    before, after = message(1, "user", "One."), message(1 + minutes, "user", "Two.")
+    assert gap_before(after, before) == line
+    assert gap_before(after, None) == ""
