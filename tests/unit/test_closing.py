@@ -267,3 +267,12 @@ def test_work_that_the_user_wants_undone_says_so_and_an_exception_does_not() -> 
     assert the_fact("Outcome", undone).content == f"Outcome: {report} (but then: “actually, revert it”)"
     kept = facts(("user", "auth.py"), ("assistant", report), ("user", "I discarded all the changes except MEMORY."))
     assert the_fact("Outcome", kept).content == f"Outcome: {report}"
+
+
+def test_a_suggestion_is_adopted_too_where_the_report_tells_most_of_it() -> None:
+    asked = "can we rename `wel.py` to `welpy/app.py`?"
+    found = facts(("user", asked), ("assistant", "The rename of `wel.py` to `welpy/app.py` touches 12 imports."))
+    assert the_fact("User suggested", found).content == f"User suggested: {asked} (adopted by the assistant)"
+    assert not [
+        fact for fact in facts(("user", asked), ("assistant", "`wel.py` has 2844 lines.")) if fact.trust == "user"
+    ]

@@ -89,6 +89,16 @@ def test_outcomes_of_all_turns_quote_the_user_who_threw_the_work_away(language: 
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
+def test_a_suggestion_that_the_agent_adopts_is_the_users_decision(language: str) -> None:
+    words = SENTENCES[language]["suggestion"]
+    agreed = observe(conversation(("user", words), ("assistant", "Good idea."))).facts
+    assert [fact.content for fact in agreed] == [f"User suggested: {words} (adopted by the assistant)"]
+    assert [(fact.category, fact.trust, fact.source_seqs) for fact in agreed] == [("decision", "user", (1, 2))]
+    assert observe(conversation(("user", words), ("assistant", "No."))).facts == ()
+    assert observe(conversation(("user", words), ("assistant", "Good question."))).facts == ()
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("kind", ["third_party", "log"])
 def test_the_words_of_others_never_become_a_ruling_of_the_user(language: str, kind: str) -> None:
     assert all(fact.priority == "low" and fact.category == "fact" for fact in _facts(language, kind))

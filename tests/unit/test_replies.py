@@ -120,4 +120,13 @@ def test_a_command_is_not_an_answer(reply: str) -> None:
 
 @pytest.mark.parametrize("reply", ["...", "- \r0", "!"])
 def test_a_reply_without_words_is_read_without_an_error(reply: str) -> None:
-    assert not [row for row in replied("1. Redis with a TTL\n2. Postgres\n\nWhich one?", reply) if "answered" in row]
+    rows = replied("1. Redis with a TTL\n2. Postgres\n\nWhich one?", reply)
+    assert not [row for row in rows if row.startswith("User decision")]
+
+
+def test_an_order_with_an_uncommon_verb_is_no_report() -> None:
+    order = "formalize a higher timeout for coverage runs to avoid the error after 60 s"
+    [fact] = facts(("user", order))
+    assert (fact.category, fact.content) == ("decision", f"User decision: {order}")
+    [report] = facts(("user", "Added the higher timeout and the error after 60 s is gone."))
+    assert report.category != "decision"

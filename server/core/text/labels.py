@@ -16,6 +16,8 @@ PLANS = "User plans"
 REPORTED = "User reported"
 SAID = "User said"
 WANTS = "User wants"
+SUGGESTED = "User suggested"
+"""Introduces a question that suggests something, which the assistant adopted."""
 ASKED = "User asked"
 """Written by models alone: the extractive observer keeps no request."""
 SHOWED = "User showed an image"
@@ -35,6 +37,7 @@ ANSWERED = "”, user answered: "
 """Stand before and behind a question of the assistant; the user's answer follows."""
 IN_ANSWER = " (in answer to: "
 """Precedes the words that a row answers."""
+ADOPTED = " (adopted by the assistant)"
 REPLACES = " (replaces: "
 """Precedes the words of the row that a row replaces, without its value, where they name a subject that it lacks."""
 BUT = " (but then: "
@@ -48,13 +51,13 @@ ABOUT = " (about: "
 WITH_IMAGE = " (with an image)"
 
 _ALL = (
-    CORRECTION, PREFERENCE, DECISION, CONFIRMED, PLANS, REPORTED, SAID, WANTS, ASKED, SHOWED, FOUND, LEFT_OPEN, OUTCOME,
-    COMMITTED, OTHER_SAID,
+    CORRECTION, PREFERENCE, DECISION, CONFIRMED, PLANS, REPORTED, SAID, WANTS, SUGGESTED, ASKED, SHOWED, FOUND,
+    LEFT_OPEN, OUTCOME, COMMITTED, OTHER_SAID,
 )  # fmt: skip
 NOTES = (REPLACES, UNLIKE)
 """Precede what the observer appends about older rows."""
 BETWEEN_QUOTATIONS = "; "
-_QUOTATIONS = (BUT, PURPOSE, IN_ANSWER, ABOUT, *NOTES)
+_QUOTATIONS = (BUT, ADOPTED, PURPOSE, IN_ANSWER, ABOUT, *NOTES)
 # The words that a quotation leaves out.
 _LEFT_OUT_WORDS = ".{1,80}"
 _ASKED = re.compile(r"^Asked “(.+)”, user answered: ")

@@ -46,6 +46,8 @@ PRESENTS = _observer("presents")
 THIRD_PARTY = _observer("third_party")
 # A wish about the product or the work.
 WISH = _observer("wish")
+# Suggests something in the form of a question.
+SUGGESTS = _observer("suggests")
 # Greets, thanks, praises, pities, wishes or advises: it states nothing.
 COURTESY = _persons("courtesy")
 # Tells of a life: family, a body, a home, a past.

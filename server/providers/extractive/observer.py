@@ -16,7 +16,7 @@ from esker.server.core.ranking import PRIORITY_WEIGHT
 from esker.server.core.records import EXTRACTIVE, Memory
 from esker.server.core.text import labels
 from esker.server.core.text.labels import own_statement, without_notes
-from esker.server.core.text.terms import index_terms
+from esker.server.core.text.terms import index_terms, terms
 from esker.server.core.text.tokens import estimate_tokens
 from esker.server.providers.extractive import cues, tools
 from esker.server.providers.extractive.closing import reported_facts, still_telling, with_closed_ends
@@ -25,12 +25,14 @@ from esker.server.providers.extractive.sentences import clip, sentences
 from esker.server.providers.extractive.speakers import people, speakers
 from esker.server.providers.extractive.speech import Quotation, Speech, read_speech, request, speech_facts
 from esker.server.providers.extractive.superseding import with_replaced
-from esker.server.providers.extractive.weighing import content_units, names, stands_alone
+from esker.server.providers.extractive.weighing import content_units, names, stands_alone, weight
 from esker.server.providers.roles import Meter
 
 _MOST_FILES, _MOST_FILES_BESIDE = 12, 4
 # Maximum characters of the words with which a user says that the work did not help.
 _LONGEST_REFUTATION = 120
+# Minimum weight of a suggestion that is kept, and minimum share of its terms in a report of what was agreed.
+_SUGGESTS, _TOLD = 1, 0.6
 # Minimum characters of a name that an error repeats, and what is not part of it: "()", "/1".
 _NAME = 4
 _CALLED = re.compile(r"\(.*|/\d+$")
@@ -180,6 +182,8 @@ def _turn_facts(turn: _UserTurn, calls: dict[str, tools.ToolCall], before: Seque
         yield from _user_facts(turn.opening, before)
     asked_by = turn.opening.message.seq if turn.opening else None
     reported = reported_facts(turn.work, turn.request, asked_by)
+    if turn.opening:
+        yield from _adopted(turn.opening, turn.work, reported)
     changed = _changed_files(turn, cwd)
     failed = list(_failures(turn, calls))
     yield from failed
@@ -204,6 +208,35 @@ def _user_facts(speech: Speech, before: Sequence[str]) -> list[Fact]:
         first, *rest = facts
         return [replace(first, content=first.content.replace(": ", f"{labels.WITH_IMAGE}: ", 1)), *rest]
     return facts
+
+
+def _adopted(speech: Speech, work: Sequence[StoredMessage], reported: Sequence[Fact]) -> Iterator[Fact]:
+    """Yield the telling suggestions of a user, in the form of a question, with which the agent's answer agrees."""
+    answer = next((message for message in work if message.role == "assistant" and spoken(message.content)), None)
+    for said in speech.rest if answer else ():
+        if answer and _suggests(said) and _agrees(answer, said, reported):
+            yield Fact(
+                content=f"{labels.SUGGESTED}: {said}{labels.ADOPTED}",
+                priority="medium",
+                category="decision",
+                trust="user",
+                source_seqs=(speech.message.seq, answer.seq),
+                said_at=answer.sent_at,
+            )
+
+
+def _suggests(said: str) -> bool:
+    return cues.asks(said) and bool(cues.SUGGESTS.search(said)) and weight(said) >= _SUGGESTS and stands_alone(said)
+
+
+def _agrees(answer: StoredMessage, suggested: str, reported: Sequence[Fact]) -> bool:
+    """Whether an answer begins with a yes, or reports most of what was suggested and does not begin with a no."""
+    first = next(iter(sentences(spoken(answer.content))), "")
+    if cues.NO.search(first) or cues.NO_ANSWER.search(first):
+        return False
+    words = {*terms(suggested)}
+    told = {term for fact in reported for term in terms(own_statement(fact.content))}
+    return bool(cues.AGREEMENT.search(first) or cues.PLAIN_YES.search(first)) or len(words & told) >= _TOLD * len(words)
 
 
 def _shown(speech: Speech) -> list[Fact]:
