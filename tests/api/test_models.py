@@ -414,7 +414,7 @@ async def test_slots_of_an_answer_are_bounded_redacted_and_never_blank(
 
 
 def words(count: int) -> list[str]:
-    """Return so many words that are no numbers, none like another."""
+    """Return this many different words, none of which is a number."""
     letters = "abcdefghij"
     return [
         f"{letters[n // 1000 % 10]}ra{letters[n // 100 % 10]}o{letters[n // 10 % 10]}ne{letters[n % 10]}"

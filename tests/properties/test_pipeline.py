@@ -104,7 +104,7 @@ class WatchedObserver:
 
 @dataclass
 class RandomReflector:
-    """Puts a short row in the place of some rows, drops others and leaves others; now and then it is no good at all."""
+    """Puts a short row in the place of some rows, drops others and leaves others; now and then it is useless."""
 
     dice: random.Random
     name: str = "random"

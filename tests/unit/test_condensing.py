@@ -151,7 +151,7 @@ def test_an_insight_replaces_no_row() -> None:
     insight = draft("Money is kept in whole cents.", rule, facet="knowledge")
     candidate = completed([rule], [insight])
     assert [one.content for one in candidate.drafts] == [insight.content, FLOATS]
-    assert judge([rule], candidate, ROOMY).problem is not None, "a row more is no gain"
+    assert judge([rule], candidate, ROOMY).problem is not None, "one more row is not a gain"
 
 
 def test_rows_are_distinguished_by_id_so_that_thousands_are_fast(monkeypatch: pytest.MonkeyPatch) -> None:

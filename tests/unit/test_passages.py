@@ -122,7 +122,7 @@ def test_messages_without_words_do_not_make_a_window() -> None:
 def test_a_window_is_trusted_as_its_least_trusted_message_and_found_by_words_alone() -> None:
     passage = passages_of([plain(1, "The river."), replace(plain(2, "The bridge."), role="tool", trust="external")])[0]
     assert (passage.trust, passage.text) == ("external", "user: The river.\ntool: The bridge.")
-    assert set(passage.parts[0]) == {"river", "bridg"}, "who speaks is no word of it"
+    assert set(passage.parts[0]) == {"river", "bridg"}, "the speaker is not a word of it"
     later = passages_of([plain(1, "The river!")])[0]
     assert later.content_hash != passages_of([plain(1, "The river.")])[0].content_hash
 

@@ -124,7 +124,7 @@ def test_a_reply_without_words_is_read_without_an_error(reply: str) -> None:
     assert not [row for row in rows if row.startswith("User decision")]
 
 
-def test_an_order_with_an_uncommon_verb_is_no_report() -> None:
+def test_an_order_with_an_uncommon_verb_is_not_a_report() -> None:
     order = "formalize a higher timeout for coverage runs to avoid the error after 60 s"
     [fact] = facts(("user", order))
     assert (fact.category, fact.content) == ("decision", f"User decision: {order}")

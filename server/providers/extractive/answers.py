@@ -28,7 +28,7 @@ _MARK = re.compile(r"^(?:[^\W\d_]+ )?(\d{1,2}|[A-Za-z])(?:[.:)：]| [—–-]) "
 MARK = re.compile(r"\d{1,2}|[A-Za-z]")
 # Maximum words of a reply before such a mark ("go with B").
 _MOST_BEFORE_MARK = 2
-# Begins a command or the mention of a file, which is no answer.
+# Begins a command or the mention of a file, which is not an answer.
 _COMMANDS = ("/", "@")
 # A proposal of fewer characters depends on the sentence before it ("Shall I do that?").
 _SELF_CONTAINED = 45

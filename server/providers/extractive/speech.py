@@ -213,7 +213,7 @@ def _depends(said: Statement) -> bool:
 
 
 def _is_short_answer(text: str) -> bool:
-    """Whether a text that is no sentence answers: it gives a value, or names an item of a list by number or letter."""
+    """Whether a text that is not a sentence answers: it gives a value, or names an item of a list by its mark."""
     return _fixes_value(text) or bool(MARK.fullmatch(text))
 
 
