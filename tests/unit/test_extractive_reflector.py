@@ -712,3 +712,32 @@ def test_reflecting_a_reflection_changes_nothing(rows: list[tuple[str, str, str,
     before = log(*rows)
     once = written(before, condensed(before))
     assert condensed(once).drafts == ()
+
+
+DONE = ("Outcome: `export.py` writes CSV now, and `test_export.py` passes.", "medium", "outcome", "assistant")
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        ("Committed: Write the CSV export", "low", "outcome", "assistant"),
+        ("Assistant found: `export.py` writes one file for each day.", "low", "fact", "assistant"),
+        ("Outcome: `export.py` writes CSV now.", "medium", "outcome", "assistant"),
+    ],
+)
+def test_a_step_is_left_out_once_later_rows_tell_of_all_that_it_names(step: tuple[str, str, str, str]) -> None:
+    assert [draft.content for draft in condensed(log(step, RULE, DONE)).drafts] == [RULE[0], DONE[0]]
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        ("Assistant found: `export.py` is slow because it reads each day twice.", "low", "fact", "assistant"),
+        ("Assistant found: `export.py` asks `rates.py` for the currency.", "low", "fact", "assistant"),
+        ("Assistant found: `export.py` needs at least 2 GB on the build server.", "medium", "fact", "assistant"),
+        ("User said: it looks like the tool reads the folder with the --from switch.", "low", "fact", "user"),
+    ],
+)
+def test_a_row_that_tells_a_cause_or_names_something_of_its_own_stays(told: tuple[str, str, str, str]) -> None:
+    drafts = condensed(log(told, ASKED, RULE, DONE)).drafts
+    assert told[0] in {draft.content for draft in drafts}

@@ -55,7 +55,7 @@ def with_replaced(facts: Sequence[Fact], previous: Sequence[Memory]) -> list[Fac
             continue
         # Rows that were said later exist if a slice is observed again.
         later = {row.id for row in previous if row.said_at > fact.said_at}
-        replaceable = [
+        replaceable: list[Told] = [
             (trust, other)
             for trust, other in earlier.like(said)
             if other.name not in later and _may_replace(fact, said, trust)
