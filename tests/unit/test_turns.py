@@ -166,6 +166,21 @@ def test_a_result_without_a_call_becomes_text_and_keeps_its_images() -> None:
     assert said["content"] == [{"type": "text", "text": "[toolResult: 42]"}, _PICTURE]
 
 
+@pytest.mark.parametrize(
+    ("kind", "media", "accepted"),
+    [
+        ("document", "application/pdf", True),
+        ("document", "image/png", False),
+        ("image", "image/png", True),
+        ("image", "application/pdf", False),
+    ],
+)
+def test_a_document_is_sent_as_pdf_and_an_image_as_a_picture_only(kind: str, media: str, accepted: bool) -> None:
+    given: Json = {"type": kind, "source": {"type": "base64", "media_type": media, "data": "aGk="}}
+    [sent] = _sent(("user", [given, {"type": "text", "text": "Look."}]))
+    assert sent["content"][0] == (given if accepted else {"type": "text", "text": f"[{kind}]"})
+
+
 def test_a_result_before_its_call_does_not_belong_to_it() -> None:
     sent = _sent(("user", [_result("a", "early")]), ("assistant", [_call("a")]), ("user", [_result("a", "own")]))
     assert sent[0]["content"] == [{"type": "text", "text": "[toolResult: early]"}]
