@@ -15,8 +15,8 @@ from esker.server.core.facts.condensing import judge
 from esker.server.core.facts.records import Reflected, ReflectionTask
 from esker.server.core.records import Memory
 from esker.server.core.text.tokens import estimate_tokens
+from esker.server.providers.extractive.hindsight import Hindsight
 from esker.server.providers.extractive.joining import JOINED_TOKENS
-from esker.server.providers.extractive.outdated import Hindsight
 from esker.server.providers.extractive.reflector import reflect
 from tests.support.records import observation
 
@@ -291,7 +291,7 @@ def test_a_row_is_compared_with_twenty_others_at_most() -> None:
         return False
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("esker.server.providers.extractive.outdated._outdates", counted)
+        patch.setattr("esker.server.providers.extractive.hindsight.outdates", counted)
         Hindsight({}).outdated(rows)
     assert compared <= 20 * len(rows)
 

@@ -1,7 +1,6 @@
-"""Finds the rows that a later row outdates: an older value of the same thing, a failure that was overcome.
+"""Whether a row outdates an earlier one: an older value of the same thing, or a failure that was overcome.
 
-A reflector reads in hindsight: it sees every row at once, with vectors. So besides the comparison of `superseding`, a
-row outdates an earlier one if both are about the same thing and differ in one value of one kind: "VLAN 30" and "VLAN
+A row outdates an earlier one if both are about the same thing and differ in one value of one kind: "VLAN 30" and "VLAN
 38", "before_page" and "page_ready". It must have the right to: a ruling and a row of high priority are outdated only
 by a speaker of at least the same trust, other rows also by the assistant. Two rows that also name different things
 ("staging" and "production" with a value each) are about different things, and a row that says more than its value
@@ -9,14 +8,9 @@ stays. In doubt nothing is outdated.
 """
 
 import re
-from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
-
-import numpy as np
+from collections.abc import Sequence
 
 from esker.server.core.conversation.trust import at_least_as_trusted
-from esker.server.core.facts.records import Fact
 from esker.server.core.facts.same_fact import same_subject
 from esker.server.core.records import Memory
 from esker.server.core.text.languages import ENGLISH, STOP_WORDS, language_of
@@ -24,19 +18,14 @@ from esker.server.core.text.terms import terms
 from esker.server.core.words.lists import Cue, words
 from esker.server.providers.extractive import cues
 from esker.server.providers.extractive.row_parts import CHANGES, DISTRUSTED, MARKED, UNDECIDED, RowParts
-from esker.server.providers.extractive.superseding import with_replaced
 from esker.server.providers.extractive.values import RowValue, rivals
 
 # Minimum cosine of two rows, or minimum share of the subject, for them to be about the same thing. The lower ones are
 # for a row that marks a change.
 _NEAR, _NEAR_CHANGE = 0.6, 0.5
 _SUBJECT, _SUBJECT_CHANGE = 0.5, 0.4
-# Minimum terms that two rows about the same thing share besides their values.
-_SHARED_TERMS = 2
-# Maximum rows that a term makes candidates: the latest that contain it. A higher value finds more and takes longer.
-_MOST_ROWS = 100
-# Maximum earlier rows that a row is compared with: those that share most terms with it.
-_MOST_ALIKE = 20
+SHARED_TERMS = 2
+"""Minimum terms that two rows about the same thing share besides their values."""
 _RULINGS = ("decision", "preference")
 # Categories of rows that can end an open matter.
 _ENDS = (*CHANGES, "outcome")
@@ -51,93 +40,9 @@ _NAMED_WITHIN = 3
 # Maximum words and characters up to the source that a report names: "The hotline says", "恒温箱屏幕显示".
 _SOURCE_WITHIN, _LONGEST_SOURCE = 3, 30
 _SENTENCE_END = re.compile(r"[.;!?]\s+|[。；！？]")
-# Maximum rows between what the assistant said and the user's "no" to it.
-_REFUSED_WITHIN = 3
 
 
-class Hindsight:
-    """Finds outdated rows. It remembers what it read and compared: a reflector asks again once other rows are gone."""
-
-    def __init__(self, vectors: Mapping[str, Sequence[float]]) -> None:
-        self._vectors = {name: np.array(vector, dtype=np.float32) for name, vector in vectors.items()}
-        self._read: dict[str, RowParts] = {}
-        self._compared: dict[tuple[RowParts, RowParts], bool] = {}
-        self._said: Sequence[RowParts] = ()
-        self._superseded: dict[str, str] = {}
-
-    def outdated(self, rows: Sequence[Memory]) -> dict[str, str]:
-        """Return the id of each outdated row, with the id of the row that outdates it. The rows are ordered by time."""
-        read = [self._reading(row) for row in rows]
-        said = [row for row in read if row.memory.trust == "user"]
-        if said != self._said:
-            self._said, self._superseded = said, _superseded(said)
-        found = dict(self._superseded)
-        # A row of a reflection takes nothing back: the reflection dropped the withdrawn ruling already.
-        observed = {row.id for row in rows if row.kind == "observation"}
-        for place, (newer, earlier) in enumerate(_candidates(read)):
-            left = [older for older in earlier if older.memory.id not in found]
-            found |= {older.memory.id: newer.memory.id for older in left if self._outdates(newer, older)}
-            just_said = read[max(0, place - _REFUSED_WITHIN) : place]
-            taken_back = (_withdrawn(newer, left), _called_wrong(newer, left), _refused(newer, just_said))
-            if newer.memory.id in observed:
-                found |= {gone: newer.memory.id for gone in taken_back if gone and gone not in found}
-        found |= _evidence(read, found)
-        return found | _echoes(read, found)
-
-    def _reading(self, row: Memory) -> RowParts:
-        known = self._read.get(row.id)
-        if known is None or known.memory != replace(row, kind=known.memory.kind):
-            self._read[row.id] = known = RowParts(row, self._vectors.get(row.id))
-        return known
-
-    def _outdates(self, newer: RowParts, older: RowParts) -> bool:
-        pair = (newer, older)
-        if pair not in self._compared:
-            self._compared[pair] = _outdates(newer, older)
-        return self._compared[pair]
-
-
-def _superseded(said: Sequence[RowParts]) -> dict[str, str]:
-    """Return what the comparison of single assertions finds among the user's rows."""
-    facts = [
-        Fact(row.content, row.priority, row.category, row.trust, (), row.said_at, tentative=row.tentative)
-        for row in (read.memory for read in said)
-    ]
-    latest: dict[str, RowParts] = {}
-    found: dict[str, str] = {}
-    for newer, fact in zip(said, with_replaced(facts, ()), strict=True):
-        for older in filter(None, map(latest.get, (fact.replaces or "").splitlines())):
-            if older.memory.content != newer.memory.content and newer.asserts and not _says_more(older, newer):
-                found[older.memory.id] = newer.memory.id
-        latest[newer.memory.content] = newer
-    return found
-
-
-def _says_more(older: RowParts, newer: RowParts) -> bool:
-    """Whether an older row has values besides the one that a newer row replaces, or names another thing."""
-    given_up, given = older.values.texts - newer.values.texts, newer.values.texts - older.values.texts
-    return (len(given_up) > 1 or bool(given_up and given)) and not rivals(newer.values, older.values)
-
-
-def _candidates(rows: Sequence[RowParts]) -> Iterator[tuple[RowParts, list[RowParts]]]:
-    """Yield each row with the earlier rows that share enough of its terms.
-
-    One term is enough for a row that names a cause or a source that is not believed, and for an earlier row that leaves
-    a choice open.
-    """
-    by_term: dict[str, list[int]] = defaultdict(list)
-    for place, row in enumerate(rows):
-        subject = row.fingerprint.subject
-        shared = Counter(other for term in subject for other in by_term[term][-_MOST_ROWS:])
-        alike = sorted(shared, key=lambda other: (-shared[other], -other))[:_MOST_ALIKE]
-        is_one_enough = row.finds_cause or row.distrusts
-        least = {other: 1 if is_one_enough or rows[other].is_undecided else _SHARED_TERMS for other in alike}
-        yield row, [rows[other] for other in sorted(alike) if shared[other] >= least[other]]
-        for term in subject:
-            by_term[term].append(place)
-
-
-def _withdrawn(newer: RowParts, earlier: Sequence[RowParts]) -> str | None:
+def withdrawn(newer: RowParts, earlier: Sequence[RowParts]) -> str | None:
     """Return the id of the latest ruling about the same thing, if the user takes one back."""
     if newer.memory.trust != "user" or not newer.asserts or not _WITHDRAWN.search(newer.text):
         return None
@@ -146,7 +51,7 @@ def _withdrawn(newer: RowParts, earlier: Sequence[RowParts]) -> str | None:
     return latest.memory.id if latest else None
 
 
-def _called_wrong(newer: RowParts, earlier: Sequence[RowParts]) -> str | None:
+def called_wrong(newer: RowParts, earlier: Sequence[RowParts]) -> str | None:
     """Return the id of the latest report about the same thing, if the user calls one wrong."""
     if newer.memory.trust != "user" or not newer.asserts or not _WRONG.search(newer.text):
         return None
@@ -157,7 +62,7 @@ def _called_wrong(newer: RowParts, earlier: Sequence[RowParts]) -> str | None:
     return next((row.memory.id for row in same if row.memory.priority != "high"), None)
 
 
-def _refused(newer: RowParts, earlier: Sequence[RowParts]) -> str | None:
+def refused(newer: RowParts, earlier: Sequence[RowParts]) -> str | None:
     """Return the id of what the assistant said last about the same thing, if the user answers no."""
     no = cues.NO.match(newer.answer) if newer.memory.trust == "user" and newer.asserts else None
     if not no or newer.answer[no.end() : no.end() + 1].isspace():
@@ -169,14 +74,14 @@ def _refused(newer: RowParts, earlier: Sequence[RowParts]) -> str | None:
 
 def _share_enough(newer: RowParts, older: RowParts) -> bool:
     """Whether two rows share enough terms or values to be about one thing."""
-    return _shared(newer, older) >= _SHARED_TERMS
+    return _shared(newer, older) >= SHARED_TERMS
 
 
 def _shared(newer: RowParts, older: RowParts) -> int:
     return len(newer.subject & older.subject) + len(newer.values.texts & older.values.texts)
 
 
-def _outdates(newer: RowParts, older: RowParts) -> bool:
+def outdates(newer: RowParts, older: RowParts) -> bool:
     if not newer.asserts or not _has_the_right(newer.memory, older.memory):
         return False
     if older.asks:
@@ -210,7 +115,7 @@ def _gives_another_value(newer: RowParts, older: RowParts) -> bool:
         return False
     if _is_of_one_key(found):
         return True
-    return not _have_other_subjects(found, newer, older) and _is_about_the_same(newer, older)
+    return not _have_other_subjects(found, newer, older) and is_about_the_same(newer, older)
 
 
 def _have_other_subjects(pairs: Sequence[tuple[RowValue, RowValue]], newer: RowParts, older: RowParts) -> bool:
@@ -242,7 +147,7 @@ def _is_same_sentence(newer: RowParts, older: RowParts) -> bool:
     return stated and len(newer.values.values) == len(older.values.values) and _is_same_measurement(newer, older)
 
 
-def _is_about_the_same(newer: RowParts, older: RowParts) -> bool:
+def is_about_the_same(newer: RowParts, older: RowParts) -> bool:
     if newer.is_marked:
         return _is_near(newer, older, _SUBJECT_CHANGE, _NEAR_CHANGE)
     return _is_near(newer, older, _SUBJECT, _NEAR)
@@ -250,7 +155,7 @@ def _is_about_the_same(newer: RowParts, older: RowParts) -> bool:
 
 def _is_near(newer: RowParts, older: RowParts, subject: float, cosine: float) -> bool:
     """Whether two rows share enough of their subjects, or are near by meaning."""
-    if len(newer.subject & older.subject) < _SHARED_TERMS:
+    if len(newer.subject & older.subject) < SHARED_TERMS:
         return False
     if _same_subject(newer, older) >= subject:
         return True
@@ -277,7 +182,7 @@ def _ends(newer: RowParts, older: RowParts) -> bool:
     if given_up and not rivals(newer.values, older.values):
         return False
     shared = {term for term in newer.fingerprint.subject & older.fingerprint.subject if not term.isdecimal()}
-    return len(shared) >= _SHARED_TERMS and same_subject(newer.fingerprint, older.fingerprint) >= _SUBJECT
+    return len(shared) >= SHARED_TERMS and same_subject(newer.fingerprint, older.fingerprint) >= _SUBJECT
 
 
 def _is_later_status(newer: RowParts, older: RowParts) -> bool:
@@ -328,49 +233,3 @@ def _finds_the_cause(newer: RowParts, older: RowParts) -> bool:
     """Whether a row names the cause that another row only suspected."""
     same_session = newer.memory.session_id == older.memory.session_id
     return newer.finds_cause and same_session and older.memory.category == "fact" and older.suspects
-
-
-def _settled(found: Mapping[str, str]) -> set[str]:
-    """Return the ids of the rows that are outdated or outdate others; of two rows, one at most outdates the other."""
-    return {*found, *found.values()}
-
-
-def _echoes(rows: Sequence[RowParts], found: Mapping[str, str]) -> dict[str, str]:
-    """Return the rows of lower trust that repeat a value which was given up, even if they were written later."""
-    by_id, settled = {row.memory.id: row for row in rows}, _settled(found)
-    given_up = [
-        (by_id[new], {then.text for _, then in rivals(by_id[new].values, by_id[old].values)})
-        for old, new in found.items()
-    ]
-    return {
-        row.memory.id: newer.memory.id
-        for newer, values in given_up
-        for row in rows
-        if row.memory.id not in settled and values and _is_echo(row, newer, values)
-    }
-
-
-def _evidence(rows: Sequence[RowParts], found: Mapping[str, str]) -> dict[str, str]:
-    """Return what tools reported on a suspicion before another cause was found."""
-    by_id, settled = {row.memory.id: row for row in rows}, _settled(found)
-    dropped = [(by_id[old], by_id[new]) for old, new in found.items() if by_id[new].finds_cause and by_id[old].suspects]
-    return {
-        row.memory.id: cause.memory.id
-        for suspicion, cause in dropped
-        for row in rows
-        if row.memory.id not in settled and _is_evidence(row, suspicion, cause)
-    }
-
-
-def _is_evidence(row: RowParts, suspicion: RowParts, cause: RowParts) -> bool:
-    if (row.memory.trust, row.memory.category) != ("tool", "fact") or row.memory.priority == "high":
-        return False
-    between = suspicion.memory.said_at <= row.memory.said_at <= cause.memory.said_at
-    named = suspicion.values.texts - cause.values.texts
-    return between and row.memory.session_id == cause.memory.session_id and bool(named & row.values.texts)
-
-
-def _is_echo(row: RowParts, newer: RowParts, given_up: set[str]) -> bool:
-    if row.memory.priority == "high" or at_least_as_trusted(row.memory.trust, newer.memory.trust):
-        return False
-    return given_up <= row.values.texts and _is_about_the_same(newer, row)

@@ -17,9 +17,9 @@ from esker.server.core.ranking import PRIORITY_WEIGHT
 from esker.server.core.records import EXTRACTIVE, Memory
 from esker.server.core.text.terms import terms
 from esker.server.core.text.tokens import estimate_tokens
+from esker.server.providers.extractive.hindsight import Hindsight
 from esker.server.providers.extractive.joining import joined_rows
 from esker.server.providers.extractive.momentary import is_momentary
-from esker.server.providers.extractive.outdated import Hindsight
 from esker.server.providers.extractive.passed_over import is_passed_over
 from esker.server.providers.extractive.repeats import likenesses, repeated, says_again
 from esker.server.providers.roles import Meter
