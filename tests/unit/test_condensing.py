@@ -243,6 +243,15 @@ def test_a_loop_is_not_a_reflection() -> None:
     assert problem(rows, *again) is not None
 
 
+def test_a_loop_in_the_words_of_its_sources_is_not_a_reflection() -> None:
+    things = ("login", "search", "invoice", "export", "import", "backup", "report", "billing")
+    rows = [
+        observation(f"{TALK} The {thing} page was slow, and {things[n - 1]} was not.", n)
+        for n, thing in enumerate(things)
+    ]
+    assert problem(rows, draft("The weather and the coffee machine. " * 12, *rows)) is not None
+
+
 def test_many_small_changes_of_one_file_are_not_a_loop_but_a_loop_beside_them_is() -> None:
     numbers = range(1, 41)
     asked = "Changed src/theme/dark.json — asked: make grey number {} a little brighter please, it is too dark"

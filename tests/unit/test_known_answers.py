@@ -90,6 +90,13 @@ def test_a_text_that_is_too_short_makes_no_question(content: str) -> None:
     assert asked_of(told(content)) == []
 
 
+def test_a_proper_name_is_a_capitalised_word_inside_a_sentence() -> None:
+    text = "Berlin has trout, while the NATO clerk Ottilie keeps salmon, pike, perch and eel in the old harbour."
+    named = [each.query for seed in range(40) for each in asked_of(told(text), seed=seed) if each.way == "name"]
+    assert named
+    assert all("Ottilie" in query for query in named)
+
+
 def test_a_text_without_a_distinguishing_word_makes_no_question() -> None:
     assert asked_of(told(FISH), common=2)
     assert not asked_of(told(FISH), common=50)
