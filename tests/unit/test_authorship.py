@@ -232,3 +232,26 @@ def test_a_line_behind_code_that_goes_on_and_an_indented_one_belong_to_it() -> N
     ]
     error = "Type error: Argument of type 'x'.\n  Type 'null' is not assignable to type 'string'."
     assert authorship(f"I see this:\n\n{error}").own == "I see this:"
+
+
+SPECIFICATION = f"# Goals\n\nThe import must never overwrite local sessions.\n\n## Format\n\nOne file.\n\n{RULES}"
+
+
+def test_a_specification_below_a_wish_in_the_first_person_is_the_persons() -> None:
+    written = authorship(f"I want a tool that packages sessions, as I describe below.\n\n{SPECIFICATION}")
+    assert written.own == "I want a tool that packages sessions, as I describe below."
+    assert "The import must never overwrite local sessions." in written.specified
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        "Follow this plan, but with Postgres.",
+        "Please summarize what we have here.",
+        "I got this from the docs:",
+        "<spec>\nI want this.\n</spec>",
+        "",
+    ],
+)
+def test_a_document_that_is_presented_or_to_be_read_is_not_the_persons(before: str) -> None:
+    assert authorship(f"{before}\n\n{SPECIFICATION}").specified == ""

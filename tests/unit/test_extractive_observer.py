@@ -587,3 +587,13 @@ def test_a_slice_that_is_observed_again_adds_nothing() -> None:
     assert len(live) < len(found)
     rows = tuple(observation(fact.content, max(fact.source_seqs), category=fact.category) for fact in live)
     assert facts(replace(told, previous=rows)) == []
+
+
+def test_the_requirements_of_a_written_specification_are_low_wishes() -> None:
+    filler = "\n".join(f"Step {number} is described in the plan of the team." for number in range(20))
+    wish = "I want a tool `cctrace` that packages sessions."
+    text = f"{wish}\n\n# Import\n\nThe import must never overwrite `~/.claude`.\n\n## Steps\n\n{filler}"
+    [own, required] = facts(conversation(("user", text)))
+    assert own.content.endswith(wish)
+    assert required.content == "User wants: The import must never overwrite `~/.claude`."
+    assert (required.priority, required.category, required.trust) == ("low", "preference", "user")

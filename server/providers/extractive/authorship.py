@@ -4,12 +4,12 @@ Pasted and quoted text is not the person's, so it never becomes a preference, a 
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 
 from esker.server.providers.extractive import cues
 from esker.server.providers.extractive.program_output import behind_error, output_lines
-from esker.server.providers.extractive.sentences import CODE_FENCE, QUOTED, ends, word_count
+from esker.server.providers.extractive.sentences import CODE_FENCE, QUOTED, ends, split_sentences, word_count
 
 # Minimum characters of a line that is recognised as a quotation of the message before.
 _SHORTEST_QUOTE = 12
@@ -31,6 +31,8 @@ _OPENS = re.compile(
     r"(?!(?:\w{0,30}_)?(?:input|request|query|question|arguments)\b)"
     r"([A-Za-z][\w.-]{0,60})(?:\s[^<>=]{0,60}=[^<>]{0,300})?(?<!/)>"
 )
+# A tag at the beginning of a line, as prompt templates and pasted documents have them.
+_TAGGED = re.compile(r"^[ \t]*<[A-Za-z]", re.MULTILINE)
 _CLOSES = re.compile(r"</([A-Za-z][\w.-]{0,60})>")
 _PARAGRAPH = re.compile(r"\n[ \t]*\n")
 _ITEM = re.compile(r"^\s*(?:[-*•]|\d{1,2}[.)])\s+")
@@ -40,19 +42,30 @@ _SPACE = re.compile(r"\s+")
 
 @dataclass(frozen=True, slots=True)
 class Authorship:
-    """The person's own words in a message, and the lines that it quotes, in order. Pasted lines are in neither."""
+    """The person's own words in a message, and the lines that it quotes, in order. Pasted lines are in neither.
+
+    `specified` is the document below the words with which the person orders what it specifies.
+    """
 
     own: str
     quoted: tuple[str, ...] = ()
+    specified: str = ""
 
 
 def authorship(text: str, before: str = "") -> Authorship:
     """Return whose words the lines of a message are; `before` is the message that it answers."""
     answered = {key for line in ends(before).splitlines() if len(key := _key(line)) >= _SHORTEST_QUOTE}
+    said, document = _divided(ends(text))
+    own, quoted = _read(said, answered)
+    return Authorship(own, quoted, _read(document, set())[0] if _orders(own, document) else "")
+
+
+def _read(text: str, answered: Set[str]) -> tuple[str, tuple[str, ...]]:
+    """Return the person's own words in a text, and the lines that it quotes; `answered` are keys of lines."""
     own: list[str] = []
     quoted: list[str] = []
     presented = False
-    for paragraph in _paragraphs(_without_document(ends(text))):
+    for paragraph in _paragraphs(text):
         lines = paragraph.splitlines()
         output = output_lines(lines)
         if _is_fenced(paragraph) or presented or sum(output) > _MOSTLY * len(lines) or behind_error(lines, output):
@@ -71,16 +84,30 @@ def authorship(text: str, before: str = "") -> Authorship:
                 own.append(line)
         own.append("")
         presented = bool(own) and _presents(lines[-1])
-    return Authorship("\n".join(own).strip(), tuple(quoted))
+    return "\n".join(own).strip(), tuple(quoted)
 
 
-def _without_document(text: str) -> str:
-    """Return a text; of a document only the words before its first heading, of a template those that fill it in."""
+def _divided(text: str) -> tuple[str, str]:
+    """Return what a person says in a text, and the document below it.
+
+    Of a document the words before its first heading are the person's, of a template those that fill it in.
+    """
     headings = list(_headings(text))
     if len(headings) < _HEADINGS or word_count(text) <= _MOST_WORDS:
-        return text
+        return text, ""
     filled_in = list(_filled_in(text))
-    return "\n\n".join(filled_in) if any(map(str.strip, filled_in)) else text[: headings[0]]
+    if any(map(str.strip, filled_in)):
+        return "\n\n".join(filled_in), ""
+    return text[: headings[0]], text[headings[0] :]
+
+
+def _orders(own: str, document: str) -> bool:
+    """Whether a person wants, in the first person, what a document of theirs says, and does not just want it read."""
+    said = split_sentences(own)
+    if not document or not said or _presents(own) or any(map(_TAGGED.search, (own, document))):
+        return False
+    wants = any(cues.SELF.search(each) and (cues.WISH.search(each) or cues.REQUEST.search(each)) for each in said)
+    return wants and not any(map(cues.MOMENTARY.search, said))
 
 
 def _headings(text: str) -> Iterator[int]:

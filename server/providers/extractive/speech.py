@@ -48,6 +48,9 @@ _FIXES, _TELLS = 2, 1
 _FEWEST_WORDS, _FEWEST_BARE, _FEWEST_LEANING = 2, 3, 4
 
 
+# Maximum requirements that are kept of a specification.
+_MOST_REQUIREMENTS = 12
+
 # Minimum lines of a further block of text that is an attached document.
 _FEWEST_ATTACHED = 3
 
@@ -94,7 +97,7 @@ class Quotation:
 class Speech:
     """A message's utterances in the person's own words; `asked` is the user's question that `before` answers.
 
-    `own` are the person's own lines, from which the utterances are read.
+    `own` are the person's own lines, from which the utterances are read; `specified` is a document of theirs.
     """
 
     message: StoredMessage
@@ -103,6 +106,7 @@ class Speech:
     utterances: tuple[str, ...]
     own: tuple[str, ...]
     quoted: tuple[str, ...]
+    specified: str
     answer: Answer
     asked: Quotation | None
 
@@ -160,7 +164,8 @@ def read_speech(
     written = authorship(_typed(message.content), spoken(before.content) if before else "")
     said = tuple(_utterances(without_speaker(written.own, speaker)))
     own = tuple(map(str.strip, written.own.splitlines()))
-    return Speech(message, before, speaker, said, own, written.quoted, read_answer(message, before, said), asked)
+    answer = read_answer(message, before, said)
+    return Speech(message, before, speaker, said, own, written.quoted, written.specified, answer, asked)
 
 
 def _typed(content: Sequence[Block]) -> str:
@@ -269,7 +274,22 @@ def _is_half_of_correction(before: str, utterance: str) -> bool:
 
 def speech_facts(speech: Speech, known: Sequence[str]) -> list[Fact]:
     """Return the facts in a person's words; `known` are the contents of earlier rows, whose values an order can set."""
-    return [*speech.answer.facts, *_stated(speech, known)]
+    return [*speech.answer.facts, *_stated(speech, known), *_specified(speech)]
+
+
+def _specified(speech: Speech) -> Iterator[Fact]:
+    """Yield the requirements of a document that the person wrote; those that tell most, with low priority."""
+    required = [said.text for said in statements(speech.specified) if _requires(said.text)]
+    for text in sorted(required, key=weight, reverse=True)[:_MOST_REQUIREMENTS]:
+        message = speech.message
+        content = f"{labels.WANTS}: {text}"
+        yield Fact(content, "low", "preference", _trust(message), (message.seq,), message.sent_at)
+
+
+def _requires(text: str) -> bool:
+    """Whether a sentence of a specification rules or limits something and can be understood alone."""
+    rules = any(cue.search(text) for cue in (cues.PREFERENCE, cues.DECISION, cues.WISH, cues.CONSTRAINT))
+    return rules and weight(text) >= _FIXES and stands_alone(text) and not cues.asks(text)
 
 
 def _stated(speech: Speech, known: Sequence[str]) -> Iterator[Fact]:
