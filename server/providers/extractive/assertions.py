@@ -126,7 +126,8 @@ def _read(content: str) -> Assertion:
     said = content[speaker.end() :] if speaker else content
     statement = with_joined_days(labels.own_statement(labels.question_and_answer(said)[1])[:_MOST_CHARACTERS].strip())
     grammar = grammar_of(statement)
-    read = _ClauseReader(grammar, statement, is_planned=labels.is_planned(said))
+    corrects = content.startswith(labels.CORRECTION) or bool(grammar.cue["corrects"].search(statement))
+    read = _ClauseReader(grammar, statement, is_planned=labels.is_planned(said), corrects=corrects)
     told = frozenset(grammar.telling(statement))
     works = frozenset(grammar.telling(grammar.cue["works"].sub(" ", statement)))
     inherited = grammar.telling(content.partition(labels.REPLACES)[2])
@@ -146,7 +147,7 @@ def _read(content: str) -> Assertion:
         firm=read.firm,
         marked=read.marked,
         open=read.open,
-        corrects=content.startswith(labels.CORRECTION) or bool(grammar.cue["corrects"].search(statement)),
+        corrects=corrects,
         denies=bool(grammar.cue["wrong"].search(statement)),
         works=works if works < told else frozenset(),
         effect=_effect(grammar, statement),
@@ -163,7 +164,7 @@ def _effect(grammar: Grammar, statement: str) -> frozenset[str]:
 class _ClauseReader:
     """Reads a statement clause by clause."""
 
-    def __init__(self, grammar: Grammar, statement: str, *, is_planned: bool) -> None:
+    def __init__(self, grammar: Grammar, statement: str, *, is_planned: bool, corrects: bool) -> None:
         self.grammar = grammar
         self.values: list[Value] = []
         self.given_up: list[frozenset[str]] = []
@@ -173,7 +174,7 @@ class _ClauseReader:
         self._former: list[frozenset[str]] = []
         self._swapped = False
         self.marked = False
-        self._corrects = bool(grammar.cue["corrects"].search(statement))
+        self._corrects = corrects
         asserts = not statement.rstrip(" \"'”)").endswith(("?", "？")) and not grammar.cue["others"].search(statement)
         if grammar.copula:
             statement = _DASH.sub(f" {grammar.copula[0]} ", statement)

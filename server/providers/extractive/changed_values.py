@@ -7,6 +7,8 @@ from esker.server.providers.extractive.grammar import places_of_software
 
 # Relations of a value that an order gives.
 _ORDERED = ("uses", "sets")
+# Minimum characters of the last part of a compound word.
+_HEAD = 4
 
 
 class Effect(IntEnum):
@@ -39,7 +41,7 @@ def compared(now: Value, then: Value, said: Assertion, other: Assertion) -> Effe
     if not subject or not marked:
         return Effect.NOTHING
     if _are_versions(now, then) and not now.subject:
-        return Effect.UNLIKE if then.thing else Effect.REPLACES
+        return Effect.UNLIKE if then.thing and not said.corrects else Effect.REPLACES
     if now.lacks_verb or then.lacks_verb:
         # A verb that is not known counts as a term of the subject.
         return Effect.UNLIKE if former and former < subject and len(subject - former) == 1 else Effect.NOTHING
@@ -81,8 +83,15 @@ def _subjects(now: Value, then: Value) -> tuple[frozenset[str], frozenset[str]]:
         return subject | named_then, former | named_then
     if _is_numbered(now, then):
         return subject, former | named_then
+    heads = {whole: term for whole in former - subject for term in subject if _is_head(term, whole)}
+    former = frozenset(heads.get(whole, whole) for whole in former)
     real, real_then = (frozenset(term for term in some if term[0] != "@") for some in (subject, former))
     return (real, real_then) if real and real_then else (subject, former)
+
+
+def _is_head(term: str, compound: str) -> bool:
+    """Whether a term is the last part of a compound: "Frist" of "Abgabefrist"."""
+    return len(term) >= _HEAD and compound.endswith(term)
 
 
 def _are_versions(now: Value, then: Value) -> bool:

@@ -6,7 +6,7 @@ from functools import cache
 
 from esker.server.core.text.languages import ENGLISH, STEMMERS, STOP_WORDS, without_accents
 from esker.server.core.text.terms import terms
-from esker.server.core.words.lists import by_language, keyed, starting, unspaced, whole, words
+from esker.server.core.words.lists import any_of, by_language, keyed, starting, unspaced, whole, words
 from esker.server.core.words.scripts import CJK
 
 _OPENING = (
@@ -54,6 +54,8 @@ class Grammar:
             found = {kind: (*before.get(kind, ()), *behind.get(kind, ())) for kind in {**before, **behind}}
         else:
             found = {kind: _lists(kind, language) for kind in _OPENING}
+            months = any_of(keyed("dates.months", language))
+            found["now"] = (*found["now"], *(f"{since} {months}" for since in _lists("since", language)))
         self.opener = _kinds_by_word(found)
         self.cue = {name: _pattern(_lists(name, language)) for name in _CUES}
         self.copula = _lists("dash", language)

@@ -14,7 +14,7 @@ _CLOCK = re.compile(
 _COUNTED = any_of(words("assertions.counted"))
 _LETTER = rf"[^\W\d{CJK}]"
 _AMOUNT = re.compile(
-    rf"(?<![\w.])(?P<sign>[$€£¥]?)(?P<number>\d[\d.,:]{{0,11}}(?:e-?\d{{1,2}})?)(?<![.,:]) ?"
+    rf"(?<!{_LETTER})(?<![\d.])(?P<sign>[$€£¥]?)(?P<number>\d[\d.,:]{{0,11}}(?:e-?\d{{1,2}})?)(?<![.,:]) ?"
     rf"(?:(?P<time>{_TIMES}(?!{_LETTER}))|(?P<size>(?:{_SIZES})(?!{_LETTER}))|(?P<counted>{_COUNTED}(?!{_LETTER})))?",
     re.IGNORECASE,
 )
