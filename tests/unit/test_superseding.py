@@ -1,6 +1,7 @@
 """Facts that replace others by their wording alone: known answers in six languages, and near misses."""
 
 import time
+from datetime import timedelta
 
 import pytest
 
@@ -297,7 +298,13 @@ def test_an_old_value_comes_back_when_the_return_is_marked(back: str) -> None:
 
 def fact(text: str, **changes: object) -> Fact:
     """Return a decision of a person."""
-    values = {"priority": "high", "category": "decision", "trust": "user", "source_seqs": (9,), "said_at": NOON}
+    values = {
+        "priority": "high",
+        "category": "decision",
+        "trust": "user",
+        "source_seqs": (9,),
+        "said_at": NOON + timedelta(hours=1),
+    }
     return Fact(text, **{**values, **changes})  # type: ignore[arg-type]
 
 
