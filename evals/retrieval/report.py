@@ -16,7 +16,7 @@ _NEVER_ABSTAIN = (DENSE, BM25, RRF)
 
 
 def document(data: DataSet, asked: Sequence[QueryReplies], run: Mapping[str, Any]) -> dict[str, Any]:
-    """Return everything about a run; `run` are its settings."""
+    """Return everything about a run; `run` contains its settings."""
     arms = list(asked[0].replies)
     return {
         "suite": "retrieval",

@@ -1,8 +1,8 @@
 """Anthropic's memory tool (memory_20250818) with its files stored in Esker, where recall finds them.
 
 A file is a note, and its external id is a hash of its path. The first line of the note is the path, so that it can be
-searched for, and a tag has the number of line ends at the end of the text, which a note does not keep. An edit replaces
-the note, so older versions are kept as superseded; deleting forgets all of them.
+searched for. A note does not keep the line ends at the end of a text, so a tag has their number. An edit replaces the
+note, so older versions are kept as superseded; deleting forgets all of them.
 """
 
 import hashlib

@@ -23,7 +23,7 @@ CASES = Path(__file__).parents[1] / "cases" / "changed_sessions.jsonl"
 DAY = 24 * 60
 
 
-class Turn(BaseModel):
+class ScriptedMessage(BaseModel):
     """A message."""
 
     model_config = ConfigDict(extra="forbid")
@@ -38,7 +38,7 @@ class ChangedSessions(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     name: str
-    sessions: list[list[Turn]]
+    sessions: list[list[ScriptedMessage]]
     old: str
     now: str
     outcome: Literal["replaced", "noted", "kept"]

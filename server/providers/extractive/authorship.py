@@ -90,7 +90,7 @@ def _read(text: str, answered: Set[str]) -> tuple[str, tuple[str, ...]]:
 def _divided(text: str) -> tuple[str, str]:
     """Return what a person says in a text, and the document below it.
 
-    Of a document the words before its first heading are the person's, of a template those that fill it in.
+    In a document, the person says the words before the first heading; in a template, the words that fill it in.
     """
     headings = list(_headings(text))
     if len(headings) < _HEADINGS or word_count(text) <= _MOST_WORDS:

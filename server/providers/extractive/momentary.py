@@ -23,7 +23,7 @@ _BARE_REQUEST_TOKENS = 16
 # Minimum content words of a person's restriction ("identifiers stay English") that is kept without a name or value. A
 # higher value drops more rulings in plain words; a lower one keeps more chatter.
 _TELLING_WORDS = 4
-# Minimum share of the terms of an agent's row that a later row has which makes it superfluous.
+# Minimum share of the terms of an agent's row that a later row must have to make it superfluous.
 _RETOLD = 0.6
 _LOOKED_FOR = (labels.FOUND, labels.LEFT_OPEN, labels.OUTCOME, labels.COMMITTED)
 _EXPLAINING = Cue(*words("reflector.explaining"))

@@ -278,7 +278,7 @@ def speech_facts(speech: Speech, known: Sequence[str]) -> list[Fact]:
 
 
 def _specified(speech: Speech) -> Iterator[Fact]:
-    """Yield the requirements of a document that the person wrote; those that tell most, with low priority."""
+    """Yield the most telling requirements of a document that the person wrote, with low priority."""
     required = [said.text for said in statements(speech.specified) if _requires(said.text)]
     for text in sorted(required, key=weight, reverse=True)[:_MOST_REQUIREMENTS]:
         message = speech.message
