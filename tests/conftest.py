@@ -15,6 +15,7 @@ from esker.server.core.config.settings import Settings
 from esker.server.core.records import Principal
 from esker.server.db.database import Database
 from esker.server.db.embedded import Cluster, embedded
+from esker.server.providers.library_model import LibraryModel
 from esker.server.providers.local_embedder import LocalEmbedder
 from esker.server.usecases.authenticate import SCOPES, require_pool
 from esker.server.usecases.parts import Parts
@@ -222,7 +223,7 @@ async def scripted_client(scripted_server: KeptServer) -> AsyncGenerator[httpx2.
 @pytest.fixture(scope="session")
 def minilm() -> LocalEmbedder:
     """The bundled embedding model; loaded on first use, kept for the session."""
-    return LocalEmbedder("bundled", threads=1, source="sentence-transformers:bundled")
+    return LocalEmbedder(lambda: LibraryModel.loaded("bundled", 1, "sentence-transformers:bundled"))
 
 
 @pytest.fixture(scope="session")

@@ -19,6 +19,7 @@ from rich.progress import Progress
 
 from esker.server.core.config.settings import Settings
 from esker.server.core.text.tokens import estimate_tokens
+from esker.server.providers.library_model import LibraryModel
 from esker.server.providers.local_embedder import LocalEmbedder
 from evals.retrieval.asking import LIMIT, ArmReply
 from evals.retrieval.dataset import Conversation, DataSet, DataSetQuery
@@ -50,7 +51,8 @@ def bm25s() -> Any | None:
 
 def floors(data: DataSet, shown: Progress) -> dict[str, dict[str, ArmReply]]:
     """Return the reply of each floor to each query, by the query's name."""
-    embedder = LocalEmbedder("bundled", Settings().embed_threads, "sentence-transformers:bundled")
+    threads = Settings().embed_threads
+    embedder = LocalEmbedder(lambda: LibraryModel.loaded("bundled", threads, "sentence-transformers:bundled"))
     asyncio.run(embedder.load())
     task = shown.add_task("Computing floors", total=data.turns)
     found: dict[str, dict[str, ArmReply]] = {}

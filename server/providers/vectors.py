@@ -3,6 +3,7 @@
 import hashlib
 import math
 import re
+from typing import Any
 
 from esker.server.core.errors import Misconfigured, TextRefused
 
@@ -37,3 +38,11 @@ def checked(vector: list[float]) -> list[float]:
     if not math.isfinite(norm) or norm == 0:
         raise TextRefused(NO_DIRECTION)
     return [value / norm for value in vector]
+
+
+def scaled(made: Any) -> list[list[float]]:
+    """Return the rows of an array, scaled to length 1. Raises TextRefused for a zero vector."""
+    lengths = (made * made).sum(axis=1) ** 0.5
+    if not ((lengths > 0) & (lengths < math.inf)).all():
+        raise TextRefused(NO_DIRECTION)
+    return (made / lengths[:, None]).tolist()

