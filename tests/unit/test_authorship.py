@@ -255,3 +255,16 @@ def test_a_specification_below_a_wish_in_the_first_person_is_the_persons() -> No
 )
 def test_a_document_that_is_presented_or_to_be_read_is_not_the_persons(before: str) -> None:
     assert authorship(f"{before}\n\n{SPECIFICATION}").specified == ""
+
+
+@pytest.mark.parametrize("line", ["api:lint: > eslint src --ext .ts", "docs#lint: command exited (1)"])
+def test_a_line_with_the_name_of_a_task_before_it_is_a_programs(line: str) -> None:
+    assert authorship(f"Keep on.\n\n{line}").own == "Keep on."
+
+
+def test_a_part_of_the_answered_message_that_a_terminal_wrapped_is_quoted() -> None:
+    before = "The token becomes part of the remote URL, allowing git to authenticate when pushing to GitHub."
+    copied = "The token becomes part of the remote URL, allowing git to\n  authenticate when pushing to GitHub."
+    written = authorship(f"{copied}\n\nIs this true?", before)
+    assert written.own == "Is this true?"
+    assert written.quoted == tuple(line.strip() for line in copied.splitlines())

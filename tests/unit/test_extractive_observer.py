@@ -597,3 +597,15 @@ def test_the_requirements_of_a_written_specification_are_low_wishes() -> None:
     assert own.content.endswith(wish)
     assert required.content == "User wants: The import must never overwrite `~/.claude`."
     assert (required.priority, required.category, required.trust) == ("low", "preference", "user")
+
+
+def test_numbers_of_list_items_are_no_values_of_a_ruling() -> None:
+    wanted = "1. Path of the file\n2. Differences between environments\n3. Place of the tables"
+    assert [
+        fact.priority for fact in facts(conversation(("user", f"Look for:\n{wanted}"))) if fact.priority == "high"
+    ] == []
+
+
+@pytest.mark.parametrize("order", ["keep fixing", "now let's get this deployed to fly.io.", "here's the error."])
+def test_a_call_to_go_on_is_no_fact(order: str) -> None:
+    assert facts(conversation(("user", f"that works. {order}"))) == []

@@ -14,7 +14,8 @@ from tests.support.records import conversation
 
 SENTENCES = tomllib.loads(Path(__file__).with_name("observed_languages.toml").read_text(encoding="utf-8"))
 # Sentences of an agent; the others are the users'.
-_REPORTED = ("done", "report", "was_missing", "is_missing", "plea", "advice", "thinking", "restarted")
+_NOT_FOUND = ("plea", "advice", "thinking", "restarted", "prediction", "alternative")
+_REPORTED = ("done", "report", "was_missing", "is_missing", *_NOT_FOUND)
 # In every language, the assistant's message before a correction is this one. It leaves a fact of its own.
 _BEFORE = "The retry limit is 3."
 
@@ -121,7 +122,7 @@ def test_only_work_that_is_still_missing_is_left_open(language: str) -> None:
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-@pytest.mark.parametrize("kind", ["plea", "advice", "thinking", "restarted"])
+@pytest.mark.parametrize("kind", _NOT_FOUND)
 def test_advice_considerations_and_restarts_of_an_agent_are_not_findings(language: str, kind: str) -> None:
     assert _facts(language, kind) == []
 

@@ -4,7 +4,7 @@ Pasted and quoted text is not the person's, so it never becomes a preference, a 
 """
 
 import re
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from esker.server.providers.extractive import cues
@@ -13,6 +13,8 @@ from esker.server.providers.extractive.sentences import CODE_FENCE, QUOTED, ends
 
 # Minimum characters of a line that is recognised as a quotation of the message before.
 _SHORTEST_QUOTE = 12
+# Minimum characters of a line that is recognized as a part of the words of that message.
+_SHORTEST_PART = 30
 # Share of a paragraph's lines from which the whole paragraph is pasted.
 _MOSTLY = 0.5
 # Maximum characters of a line that a person writes without the end of a sentence.
@@ -52,16 +54,35 @@ class Authorship:
     specified: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class _Answered:
+    """The message that a message answers: the keys of its lines, and of all its words."""
+
+    lines: frozenset[str]
+    whole: str
+
+    @classmethod
+    def read(cls, text: str) -> "_Answered":
+        """Return the keys of a text."""
+        keys = [key for line in text.splitlines() if len(key := _key(line)) >= _SHORTEST_QUOTE]
+        return cls(frozenset(keys), _key(text))
+
+    def contains(self, line: str) -> bool:
+        """Whether a line repeats a line of the message, or a part of its words: a terminal wraps what is copied."""
+        key = _key(line)
+        return key in self.lines or (len(key) >= _SHORTEST_PART and key in self.whole)
+
+
 def authorship(text: str, before: str = "") -> Authorship:
     """Return whose words the lines of a message are; `before` is the message that it answers."""
-    answered = {key for line in ends(before).splitlines() if len(key := _key(line)) >= _SHORTEST_QUOTE}
+    answered = _Answered.read(ends(before))
     said, document = _divided(ends(text))
     own, quoted = _read(said, answered)
-    return Authorship(own, quoted, _read(document, set())[0] if _orders(own, document) else "")
+    return Authorship(own, quoted, _read(document, answered)[0] if _orders(own, document) else "")
 
 
-def _read(text: str, answered: Set[str]) -> tuple[str, tuple[str, ...]]:
-    """Return the person's own words in a text, and the lines that it quotes; `answered` are keys of lines."""
+def _read(text: str, answered: _Answered) -> tuple[str, tuple[str, ...]]:
+    """Return the person's own words in a text, and the lines that it quotes."""
     own: list[str] = []
     quoted: list[str] = []
     presented = False
@@ -78,7 +99,7 @@ def _read(text: str, answered: Set[str]) -> tuple[str, tuple[str, ...]]:
         for line, is_output in zip(lines, output, strict=True):
             if found := QUOTED.match(line):
                 quoted.append(line[found.end() :])
-            elif answered and _key(line) in answered:
+            elif answered.contains(line):
                 quoted.append(_ITEM.sub("", line).strip())
             elif not is_output and not _is_endless(line):
                 own.append(line)

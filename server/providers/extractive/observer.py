@@ -11,6 +11,7 @@ from esker.server.core.conversation.blocks import spoken
 from esker.server.core.conversation.records import StoredMessage
 from esker.server.core.conversation.slices import starts_turn
 from esker.server.core.dates.mentioned import mentioned_time
+from esker.server.core.facts.identifiers import is_name
 from esker.server.core.facts.records import Fact, Observed, TranscriptSlice
 from esker.server.core.ranking import PRIORITY_WEIGHT
 from esker.server.core.records import EXTRACTIVE, Memory
@@ -174,7 +175,8 @@ def _contradiction(fact: Fact, opening: Speech, *, is_last: bool) -> str | None:
         return opening.refutes
     if not is_last or fact.category == "next_step":
         return None
-    return next((line for line in opening.errors if any(len(each) >= _NAME and each in line for each in stems)), None)
+    told = [each for each in stems if len(each) >= _NAME and is_name(each)]
+    return next((line for line in opening.errors if any(each in line for each in told)), None)
 
 
 def _turn_facts(turn: _UserTurn, calls: dict[str, tools.ToolCall], before: Sequence[str], cwd: str) -> Iterator[Fact]:

@@ -29,7 +29,8 @@ _SHORT = 40
 # Minimum and maximum lines that together are one ruling ("added #3f7a3f", "tools -> core/tools"), and the maximum
 # characters of one of them. More lines are a listing that the person did not write.
 _FEWEST_VALUES, _MOST_VALUES, _LONGEST_VALUE, _LONGEST_MAPPING = 3, 20, 70, 200
-_VALUE_LINE = re.compile(r"^\s*(?:[-*•]\s+)?\S.{0,198}[^.!?。！？:：\s]$")
+_VALUE_LINE = re.compile(r"^\s*(?:(?:[-*•]|\d{1,2}[.)])\s+)?\S.{0,198}[^.!?。！？:：\s]$")
+_NUMBER = re.compile(r"^\s*\d{1,2}[.)]\s+")
 _MAPS = re.compile(r"->|→|=>|=")
 # Words in quotation marks, also those of which only one end is in the sentence. A shorter quotation is a name.
 _QUOTATION = re.compile(
@@ -213,7 +214,7 @@ def _depends(said: Statement) -> bool:
         return True
     if not said.before or cues.asks(said.before) or cues.asks(said.text):
         return False
-    is_order = cues.REQUEST.search(said.before) or cues.MOMENTARY.search(said.before)
+    is_order = cues.is_order(said.before) or cues.MOMENTARY.search(said.text)
     return bool(cues.CONTINUATION.search(said.text)) or (not is_order and _fixes_value(said.text))
 
 
@@ -249,6 +250,7 @@ def _has_value(line: str) -> bool:
     """Whether a line gives something a value: it has an arrow, a number or a name, and no verb of work."""
     if _MAPS.search(line):
         return True
+    line = _NUMBER.sub("", line)
     gives = any(character.isdigit() for character in line) or bool(names(line))
     return gives and not cues.asks(line) and not cues.REQUEST.search(line)
 
