@@ -24,6 +24,8 @@ _MOST_CJK_CHARACTERS = 6
 _VERBS = frozenset(("replaces", "becomes", "inherits", "holds", "changes", "sets", "puts", "uses", "is"))
 # Kinds of segments that mark a change of what their clause says.
 _MARKS = frozenset(("replaces", "becomes", "gone", "swaps", "inherits", "changes", "instead", "now"))
+# Kinds of segments beside which "from" precedes a former value.
+_LEAVES = frozenset(("changes", "becomes", "inherits", "to", "puts"))
 _CLAUSE = re.compile(
     r"[,;:!?()—–][\s]+|(?<!\d)(?<!\b[A-Z][a-z])[.…]\s+|[，。；：！？、（）]|\s[—–-]\s|\s?(?:->|→)\s?|[.)]+$"
 )
@@ -248,7 +250,8 @@ class _ClauseReader:
         denied = self._denies(segments)
         own = list(self._given_up(segments, kinds))
         self.given_up += own
-        subject = self._terms(segment for segment in segments if segment.kind not in ("from", "instead", "not", "gone"))
+        left_out = _not_subject(kinds)
+        subject = self._terms(segment for segment in segments if segment.kind not in (*left_out, "gone"))
         self.scope |= self._terms(segment for segment in segments if segment.kind in ("at", "for"))
         values = [] if denied or "gone" in kinds else list(self._values(segments, kinds))
         if own or values:
@@ -288,7 +291,7 @@ class _ClauseReader:
             elif segment.kind == "becomes" and place == 1:
                 options = [start]  # the former name of something that was renamed
             elif segment.kind == "from":
-                options = options if kinds & {"changes", "becomes", "inherits", "to", "puts"} else []
+                options = options if kinds & _LEAVES else []
             elif segment.kind not in ("instead", "not"):
                 continue
             yield from (found for text in options if (found := frozenset(self.grammar.terms(text))))
@@ -297,7 +300,7 @@ class _ClauseReader:
         marked = self._swapped or bool(kinds & _MARKS) or {"sets", "to"} <= kinds or {"from", "to"} <= kinds
         for segment, kind in self._candidates(segments, kinds):
             value = frozenset(self.grammar.terms(segment.text))
-            beside = [one for one in segments if one is not segment and one.kind not in ("from", "instead", "not")]
+            beside = [one for one in segments if one is not segment and one.kind not in _not_subject(kinds)]
             named = [one for one in beside if one.kind not in ("at", "for", "now", "also") and one.text]
             heads = self.grammar.terms(named[0].text) if named else []
             if not value or (heads and heads[-1] in self.grammar.many):
@@ -380,6 +383,14 @@ class _ClauseReader:
         if not goals and kinds & {"changes", "sets"}:
             goals = [one for one in by_kind if one[0].kind == "at"]
         return goals[:1]
+
+
+def _not_subject(kinds: set[str]) -> tuple[str, ...]:
+    """Return the kinds of segments of a clause that are not about its subject.
+
+    Without a change, "de" is the "of" of "la responsable de compras" and not the "from" before a former value.
+    """
+    return ("from", "instead", "not") if kinds & _LEAVES else ("instead", "not")
 
 
 def _verbless(by_kind: Sequence[_Kinded], *, is_chosen: bool) -> Sequence[_Kinded]:

@@ -32,9 +32,9 @@ def compared(now: Value, then: Value, said: Assertion, other: Assertion) -> Effe
     if not comparable or is_place or are_two_things(now, then):
         return Effect.NOTHING
     subject, former = _subjects(now, then)
+    subject = _whole_subject(subject, now, said, former)
+    former = _whole_subject(former, then, other, subject)
     if now.relation == "to":
-        # A word such as "de" may join the parts of a name, or precede a former value.
-        subject = subject.union(*(part for part in said.given_up if part <= former))
         former -= said.terms & places_of_software("environments")
     if subject and subject == former:
         return _of_same(now, then, marked=marked)
@@ -48,6 +48,14 @@ def compared(now: Value, then: Value, said: Assertion, other: Assertion) -> Effe
     if subject & former and (mentions or now.subject & then.terms):
         return Effect.REPLACES
     return _of_less(now, then, former - subject) if subject <= other.terms else _of_more(now, subject, former)
+
+
+def _whole_subject(subject: frozenset[str], value: Value, said: Assertion, other: frozenset[str]) -> frozenset[str]:
+    """Return a subject with what its clause seems to give up, if that is part of another subject.
+
+    A word such as "de" may join the parts of a name, or precede a former value.
+    """
+    return subject.union(*(part for part in said.given_up if part <= other)) if value.relation == "to" else subject
 
 
 def _of_same(now: Value, then: Value, *, marked: bool) -> Effect:
