@@ -1,5 +1,6 @@
 """An expansion fits its token budget, and cited messages have precedence."""
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -129,6 +130,21 @@ def test_a_note_says_that_it_was_not_taken_from_messages(content: str) -> None:
     text = expansion_text(fitted(expansion(expanded(content, author="local"), messages=[]), 4_000))
     assert "note by local" in text
     assert "It was not taken from messages." in text
+
+
+def test_a_long_memory_leaves_half_to_the_rows_that_it_was_drawn_from() -> None:
+    rows = [expanded(f"{n} The river rises.", 1) for n in range(10)]
+    found = fitted(expansion(expanded(2 * LONG), *rows, messages=[]), 1_000)
+    assert isinstance(found.expanded, ExpandedMemory)
+    assert found.expanded.truncated
+    assert len(found.drawn_from) > 5
+
+
+def test_cited_messages_without_room_count_as_not_shown_and_not_as_missing() -> None:
+    whole = replace(expansion(expanded("A."), messages=[]), left_out=OmittedCounts(cited=2))
+    text = expansion_text(whole)
+    assert "It was not taken from messages." not in text
+    assert "Not shown: 2 " in text
 
 
 @given(
