@@ -276,3 +276,17 @@ def test_a_suggestion_is_adopted_too_where_the_report_tells_most_of_it() -> None
     assert not [
         fact for fact in facts(("user", asked), ("assistant", "`wel.py` has 2844 lines.")) if fact.trust == "user"
     ]
+
+
+def test_an_answer_that_is_given_after_some_work_is_kept_too() -> None:
+    answer = "File commands are loaded once in `AgentSession` and kept there, because `fileCommands` is static."
+    said: list[tuple[Role, object]] = [
+        ("user", "Who loads the file commands?"),
+        ("assistant", "Let me check the code."),
+        ("assistant", call("Bash", command="ls")),
+        ("user", result("ok")),
+        ("assistant", answer),
+        ("assistant", call("Bash", command="ls")),
+        ("user", result("ok")),
+    ]
+    assert the_fact("fileCommands", facts(*said)).source_seqs == (5,)

@@ -16,6 +16,8 @@ SENTENCES = tomllib.loads(Path(__file__).with_name("observed_languages.toml").re
 # Sentences of an agent; the others are the users'.
 _NOT_FOUND = ("plea", "advice", "thinking", "restarted", "prediction", "alternative")
 _REPORTED = ("done", "report", "was_missing", "is_missing", *_NOT_FOUND)
+_NO_FACT = ("order", "order_to_show", "order_at_place", "order_to_look", "leaves_alone", "question", "supposition")
+_SAYS_NOTHING = ("verdict", "preface")
 # In every language, the assistant's message before a correction is this one. It leaves a fact of its own.
 _BEFORE = "The retry limit is 3."
 
@@ -56,7 +58,17 @@ def test_a_statement_becomes_a_fact_of_its_kind(
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize(
     "kind",
-    ["order", "order_to_show", "order_at_place", "order_to_look", "leaves_alone", "question", "supposition"],
+    [
+        "order",
+        "order_to_show",
+        "order_at_place",
+        "order_to_look",
+        "leaves_alone",
+        "question",
+        "supposition",
+        "verdict",
+        "preface",
+    ],
 )
 def test_orders_of_the_moment_questions_and_suppositions_leave_no_fact(language: str, kind: str) -> None:
     assert _facts(language, kind) == []

@@ -31,7 +31,9 @@ _PROPOSED = 1
 # Minimum weight of a statement whose subject only the request names.
 _LEANING = 4
 # A report of more words gives more rows, up to a maximum.
-_FEWEST, _WORDS_PER_ROW, _MOST, _MOST_IN_PASSING, _MOST_AROUND_CODE = 3, 40, 10, 4, 3
+_FEWEST, _WORDS_PER_ROW, _MOST, _MOST_AROUND_CODE = 3, 40, 10, 3
+# Maximum rows of a message before the end of a turn, and of an answer that the agent gives after some work.
+_MOST_IN_PASSING, _MOST_AFTER_WORK = 4, 2
 # Maximum characters of an item that is put into one row with its neighbours, and of such a row.
 _LONGEST_ITEM, _LONGEST_ROW = 120, 320
 # Maximum characters of a sentence before and of a request that are put beside a statement.
@@ -91,21 +93,22 @@ def reported_facts(work: Sequence[StoredMessage], request: str | None, asked_by:
     """Return the facts that an agent reports in a turn; `asked_by` is the number of the message with the request.
 
     The closing message is read whole. Of the messages before it only what weighs most is kept, first of all the direct
-    answer to the request. Temporary work is not kept.
+    answer to the request: the first message that reports anything. Temporary work is not kept.
     """
     closing = closing_message(work)
     kinds = ("found", "open") if cues.TEMPORARY.search(request or "") else ("found", "done", "open")
-    answering = next((message for message in work if message.role == "assistant" and spoken(message.content)), None)
+    answers = bool(request)
     facts: list[Fact] = []
-    for message in work:
-        if message.role == "assistant" and spoken(message.content):
-            reports = _grouped([report for report in _reports(message) if report.kind in kinds])
-            if message is closing:
-                best = _best(reports, *_limits(message, request))
-            else:
-                least = _ANSWERING if message is answering and request else _IN_PASSING
-                best = _best([report for report in reports if _is_lasting(report, least)], _MOST_IN_PASSING, least)
-            facts += [_fact(message, report, request, asked_by) for report in best]
+    for place, message in enumerate([each for each in work if each.role == "assistant" and spoken(each.content)]):
+        reports = _grouped([report for report in _reports(message) if report.kind in kinds])
+        if message is closing:
+            best = _best(reports, *_limits(message, request))
+        else:
+            most = _MOST_AFTER_WORK if answers and place else _MOST_IN_PASSING
+            least = _ANSWERING if answers else _IN_PASSING
+            best = _best([report for report in reports if _is_lasting(report, least)], most, least)
+        answers = answers and not reports
+        facts += [_fact(message, report, request, asked_by) for report in best]
     return facts
 
 
