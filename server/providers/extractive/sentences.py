@@ -22,6 +22,8 @@ EMPHASIS = re.compile(r"(\*\*)(?=\S)(.{1,200}?)(?<=\S)\1")
 """Bold words; the second group are the words."""
 # A full stop after an abbreviation, an initial or a number does not end a sentence.
 _NO_END = re.compile(rf"(?:\b{any_of(words('observer.abbreviations'))}|\b[A-Z]\.|^\d+\.)$")
+_LONGEST_ABBREVIATION = 40
+"""Characters of the end of a sentence in which an abbreviation is looked for; more take longer in a long sentence."""
 # "13. Oktober"
 _DAY = re.compile(r"\b\d{1,2}\.$")
 _MONTH = re.compile(whole(words("dates.months") + words("dates.short_months")))
@@ -62,7 +64,8 @@ def split_sentences(line: str) -> list[str]:
 
 def _goes_on(before: str, part: str) -> bool:
     """Whether a full stop before `part` ends no sentence: it belongs to an abbreviation or to the day of a month."""
-    return bool(_NO_END.search(before) or (_DAY.search(before) and _MONTH.match(part)))
+    tail = max(0, len(before) - _LONGEST_ABBREVIATION)
+    return bool(_NO_END.search(before, tail) or (_DAY.search(before, tail) and _MONTH.match(part)))
 
 
 def is_prose(sentence: str) -> bool:
