@@ -73,7 +73,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Give tests of interleavings their seeds."""
     if "seed" in metafunc.fixturenames:
-        metafunc.parametrize("seed", range(500 if metafunc.config.getoption("--full") else 20))
+        metafunc.parametrize("seed", range(500 if metafunc.config.getoption("--full") else 12))
 
 
 # Nothing here speaks TLS, but each client would read all certificates of the system. A directory is read when needed.

@@ -157,6 +157,7 @@ def test_any_text_is_checked_in_time(period: int, other: int, cut: bool) -> None
     assert time.process_time() - started < 1
 
 
+@pytest.mark.slow
 def test_no_loop_is_found_in_foreign_transcripts(transcripts: Path) -> None:
     texts = {text[:10_000] for path in sorted(transcripts.rglob("*.json*")) for text in texts_of(path)}
     assert len(texts) > 1_000
