@@ -14,7 +14,7 @@ import stat
 import subprocess
 import tempfile
 from collections.abc import Generator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
@@ -70,6 +70,9 @@ class Cluster:
                 self._process.send_signal(signal.SIGINT)
             self._process.wait()
             self._process = None
+        if self.sockets != self.directory:
+            with suppress(OSError):  # a command that joins just now has made it anew, or entered it
+                self.sockets.rmdir()
 
 
 def is_made(data_dir: Path) -> bool:

@@ -1,6 +1,7 @@
 """Esker as processes: it starts, explains itself, survives being killed, and leaves nothing running."""
 
 import asyncio
+import hashlib
 import json
 import os
 import signal
@@ -306,10 +307,14 @@ def test_other_users_cannot_enter_the_data_directory(data_dir: Path) -> None:
 
 def test_a_data_directory_may_have_a_path_of_any_length(nothing: Path) -> None:
     deep = nothing / ("x" * 60) / 'o\'neil "$HOME", 部' / ("y" * 60)
+    path = os.fsencode((deep / "postgres").resolve())
+    sockets = Path(tempfile.gettempdir()) / f"esker-{os.geteuid()}-{hashlib.sha256(path).hexdigest()[:16]}"
     with served("--data-dir", str(deep)) as (_, said):
         assert get(f"{said['url']}/readyz")["ready"] is True
         assert "default" in esker("pool", "list", "--data-dir", str(deep)).stdout
+        assert sockets.is_dir(), "the path of a socket is limited to about a hundred bytes"
     assert using(deep) == []
+    assert not sockets.exists()
 
 
 def test_an_unusable_data_directory_is_explained(nothing: Path) -> None:
