@@ -377,8 +377,9 @@ class _ClauseReader:
             return [one for one in by_kind if one[0].kind == "becomes"][:1]
         if not kinds & {"changes", "sets", "puts", "is"} and not ("to" in kinds and "uses" in kinds):
             return []
-        if any(segment.kind in ("is", "sets") and is_amount(kind) for segment, kind in by_kind):
-            return []  # "is on 4 May at 3", "make it Friday at 8"
+        stating = ("is", "at") if kinds.isdisjoint(("changes", "sets", "puts", "uses")) else ("is", "sets")
+        if any(segment.kind in stating and is_amount(kind) for segment, kind in by_kind):
+            return []  # "my train to Basel is at 8:14", "make it Friday at 8"
         goals = [one for one in by_kind if one[0].kind == "to"]
         if not goals and kinds & {"changes", "sets"}:
             goals = [one for one in by_kind if one[0].kind == "at"]

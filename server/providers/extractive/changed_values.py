@@ -44,7 +44,8 @@ def compared(now: Value, then: Value, said: Assertion, other: Assertion) -> Effe
         return Effect.UNLIKE if then.thing and not said.corrects else Effect.REPLACES
     if now.lacks_verb or then.lacks_verb:
         # A verb that is not known counts as a term of the subject.
-        return Effect.UNLIKE if former and former < subject and len(subject - former) == 1 else Effect.NOTHING
+        nested = former and (former < subject or subject < former)
+        return Effect.UNLIKE if nested and len(subject ^ former) == 1 else Effect.NOTHING
     if subject & former and (mentions or now.subject & then.terms):
         return Effect.REPLACES
     return _of_less(now, then, former - subject) if subject <= other.terms else _of_more(now, subject, former)

@@ -193,7 +193,7 @@ def _is_comparable(said: Assertion, other: Assertion) -> bool:
 
 def _gives_up(said: Assertion, value: Value, other: Assertion) -> bool:
     """Whether a new assertion gives up a value of an earlier one, and both are about the same."""
-    topic = said.topic - frozenset[str]().union(*said.given_up)
+    topic = said.topic.union(*(now.subject & now.terms for now in said.values)).difference(*said.given_up)
     if any(are_two_things(now, value) for now in said.values):
         return False
     handed_over = any(now.relation in ("start", "by") for now in said.values)
