@@ -212,6 +212,7 @@ def test_hostile_text_is_read_in_linear_time(piece: str) -> None:
         "> frontend@0.1.0 build",
         "   ▲ Next.js 15.5.4 (Turbopack)",
         "Creating an optimized production build ...",
+        "ROOT = PERSISTENT_DIR if os.path.exists(PERSISTENT_DIR) else BASE_DIR",
         "Type error: Argument of type 'string | null' is not assignable to parameter of type 'string'.",
     ],
 )

@@ -290,3 +290,27 @@ def test_an_answer_that_is_given_after_some_work_is_kept_too() -> None:
         ("user", result("ok")),
     ]
     assert the_fact("fileCommands", facts(*said)).source_seqs == (5,)
+
+
+def test_items_about_temporary_work_are_no_findings_and_a_question_orders_none() -> None:
+    report = "The worker logs:\n\n- `pay.py`: timed reads with 3 labels\n- `run.py`: timed because `flush` is slow"
+    order = "Log the durations in the worker, only temporarily."
+    assert [fact.content for fact in facts(("user", order), ("assistant", report)) if "pay.py" in fact.content] == []
+    question = "Why does the worker unsubscribe temporarily?"
+    assert the_fact("pay.py", facts(("user", question), ("assistant", report)))
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Add timing inside `AccountStore.put` and `AccountStore.get` if those do not show.",
+        "Nothing else was changed in `retry.py`, as you asked.",
+        "No he modificado ninguna otra parte de `retry.py` y `worker.py`, tal como pediste.",
+    ],
+)
+def test_an_order_to_the_reader_and_what_was_left_alone_are_no_findings(said: str) -> None:
+    assert facts(("user", "auth.py"), ("assistant", said)) == []
+
+
+def test_a_commit_is_reported() -> None:
+    assert facts(("user", "auth.py"), ("assistant", "Commit: `320e4bf` on branch `search_index`."))

@@ -610,3 +610,7 @@ def test_numbers_of_list_items_are_no_values_of_a_ruling() -> None:
 @pytest.mark.parametrize("order", ["keep fixing", "now let's get this deployed to fly.io.", "here's the error."])
 def test_a_call_to_go_on_is_no_fact(order: str) -> None:
     assert facts(conversation(("user", f"that works. {order}"))) == []
+
+
+def test_a_line_that_breaks_off_with_a_comma_is_no_fact() -> None:
+    assert facts(conversation(("user", "In app.py, the function render_calculator(),"))) == []

@@ -134,3 +134,10 @@ def test_hostile_text_is_read_in_linear_time(piece: str) -> None:
 def test_both_ends_of_a_huge_text_are_read() -> None:
     found = texts("The port is 8377.\n" + "filler words here. " * 50_000 + "\nThe owner is Ada.")
     assert (found[0], found[-1]) == ("The port is 8377.", "The owner is Ada.")
+
+
+def test_a_line_inside_an_open_bracket_goes_on_with_the_line_before() -> None:
+    text = "Leave the rest of the login (the check of the password,\n2FA, `session_state`) as it is."
+    assert [said.text for said in statements(text)] == [text.replace("\n", " ")]
+    separate = "The login checks the password of the user and\n2FA is optional."
+    assert len(statements(separate)) == 2

@@ -17,7 +17,7 @@ from esker.server.core.records import Category, Memory
 from esker.server.core.text import labels
 from esker.server.core.text.terms import terms
 from esker.server.providers.extractive import cues
-from esker.server.providers.extractive.sentences import CODE_FENCE, clip, word_count
+from esker.server.providers.extractive.sentences import CODE_FENCE, clip, split_sentences, word_count
 from esker.server.providers.extractive.statements import BRACKETED, Statement, statements
 from esker.server.providers.extractive.weighing import content_words, leans, names, stands_alone, weight
 
@@ -51,6 +51,7 @@ _FIGURE = re.compile(r"\d[\d.,:]*")
 # Words in brackets at the end of a text, and five or more words in brackets, which state something of their own.
 _IN_BRACKETS = re.compile(r"(?<=\S)\s*[(（][^()（）]*[)）][.:：]?$")
 _ASIDE = re.compile(r"\((?:[^()\s]+\s+){5,}[^()\s]+\)")
+_LABELLED = re.compile(r"\w+[:：]")
 _ARROW = re.compile(r"→|->|=>")
 _ROWS: dict[Kind, tuple[str, Category]] = {
     "found": (labels.FOUND, "fact"),
@@ -96,11 +97,13 @@ def reported_facts(work: Sequence[StoredMessage], request: str | None, asked_by:
     answer to the request: the first message that reports anything. Temporary work is not kept.
     """
     closing = closing_message(work)
-    kinds = ("found", "open") if cues.TEMPORARY.search(request or "") else ("found", "done", "open")
+    wanted = [said for said in split_sentences(request or "") if not cues.asks(said)]
+    temporary = any(map(cues.TEMPORARY.search, wanted))
     answers = bool(request)
     facts: list[Fact] = []
     for place, message in enumerate([each for each in work if each.role == "assistant" and spoken(each.content)]):
-        reports = _grouped([report for report in _reports(message) if report.kind in kinds])
+        told = [each for each in _reports(message) if each.kind != "proposed"]
+        reports = _grouped([each for each in told if not (temporary and _is_change(each))])
         if message is closing:
             best = _best(reports, *_limits(message, request))
         else:
@@ -110,6 +113,11 @@ def reported_facts(work: Sequence[StoredMessage], request: str | None, asked_by:
         answers = answers and not reports
         facts += [_fact(message, report, request, asked_by) for report in best]
     return facts
+
+
+def _is_change(report: _Report) -> bool:
+    """Whether a report tells what was changed: it is done, or an item without a cause."""
+    return report.kind == "done" or (report.is_item and not cues.CAUSE.search(report.text))
 
 
 def proposals(message: StoredMessage) -> list[str]:
@@ -179,7 +187,8 @@ def _report(said: Statement) -> _Report | None:
     if text.endswith((":", "：")) and kind != "done":
         return None
     text = text.rstrip(":： ")
-    says_nothing = cues.PASSING.search(text) or _instructs(text) or _introduces_steps(said)
+    orders = kind == "found" and not said.is_item and cues.REQUEST.search(text) and not _LABELLED.match(text)
+    says_nothing = orders or cues.PASSING.search(text) or _instructs(text) or _introduces_steps(said)
     if _is_heading(text) or (kind != "proposed" and says_nothing):
         return None
     above = _above(said, text)

@@ -28,8 +28,8 @@ CAUSE = _observer("cause")
 OUTCOME = _observer("outcome")
 NEXT_STEP = _observer("next_step")
 FACT = _observer("fact")
-# A sentence that ends with a colon only introduces a list or a block of code.
-FILLER = _observer("filler", "[:：]$")
+# A sentence that ends with a colon or a comma only introduces a list or a block of code.
+FILLER = _observer("filler", "[:：,，、]$")
 # A sentence that depends on the one before it.
 CONTINUATION = _observer("continuation")
 # A sentence that refers to something without naming it.

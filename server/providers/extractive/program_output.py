@@ -59,6 +59,7 @@ _OUTPUT = tuple(
         r"^\s*(?:if|elif|for|while|with|except|else if|switch|catch)\b.{0,300}(?:[\w\]]\(|[\[\]=]).{0,300}[:{]$",
         r"^\s*(?:return|await|yield|raise|throw)\b.{0,200}(?:\w\([^()\n]{0,200}\)|[\[\]{};])$",
         _ASSIGNMENT,
+        r"^\s*[\w.]{1,80} *= *\S.{0,200} if .{1,200} else \S{1,80}$",
         r"^\s*[\w.]{1,80}\([^()\n]{0,300}(?:\([^()\n]{0,300}\)[^()\n]{0,300}){0,5}\);?$",
         r"^(?:FROM [\w./-]+:\S+|CMD \[|ENTRYPOINT \[|WORKDIR /|COPY (?:--\S+ )?\S+ \S+$|EXPOSE \d)",
         # Documents for machines.

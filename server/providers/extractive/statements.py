@@ -167,7 +167,9 @@ class _LineReader:
 def _goes_on(before: str, line: str) -> bool:
     """Whether a line goes on with the sentence of the line before, which is wrapped at its end."""
     last = before.splitlines()[-1].rstrip() if before else ""
-    return len(last) in _WRAPPED and line[:1].islower() and (last[-1].isalnum() or last.endswith(","))
+    if len(last) not in _WRAPPED or not (last[-1].isalnum() or last.endswith((",", '"'))):
+        return False
+    return line[:1].islower() or (before.count("(") > before.count(")") and not _ITEM.match(line))
 
 
 def _led(text: str) -> str:
