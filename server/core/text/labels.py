@@ -60,7 +60,7 @@ BETWEEN_QUOTATIONS = "; "
 _QUOTATIONS = (BUT, ADOPTED, PURPOSE, IN_ANSWER, ABOUT, *NOTES)
 # The words that a quotation leaves out.
 _LEFT_OUT_WORDS = ".{1,80}"
-_ASKED = re.compile(r"^Asked “(.+)”, user answered: ")
+_ASKED = re.compile(rf"^{re.escape(ASKED_BY_AGENT)}(.+){re.escape(ANSWERED)}")
 _LABEL = re.compile(rf"^(?:{'|'.join(_ALL)})(?:{re.escape(WITH_IMAGE)})?: ")
 
 
