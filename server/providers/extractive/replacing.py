@@ -69,19 +69,29 @@ def _is_report(said: Assertion) -> bool:
 def _nearest(said: Assertion, latest_first: Sequence[Assertion]) -> Assertion | None:
     """Return the user's assertion to which a value without a subject ("make it 45") belongs; else None.
 
-    A value of a form that is rarely used by chance, such as a period or "account_ref", can be further away.
+    A value of a form that is rarely used by chance, such as a period or "account_ref", can be further away if the
+    earlier one has no subject either.
     """
-    near = (other for other in latest_first[:_NEAREST] if _answers_to(said, other) or _chooses(said, other))
-    alike = (other for other in latest_first if any(_takes_form(now, said, other) for now in said.values))
-    return next(near, None) or next(alike, None)
+    near = latest_first[:_NEAREST]
+    answered = (other for other in near if _answers_to(said, other) or _chooses(said, other))
+    alike = (
+        other
+        for place, other in enumerate(latest_first)
+        if any(_takes_form(now, said, other, is_near=place < _NEAREST) for now in said.values)
+    )
+    return next(answered, None) or next(alike, None)
 
 
-def _takes_form(now: Value, said: Assertion, other: Assertion) -> bool:
+def _takes_form(now: Value, said: Assertion, other: Assertion, *, is_near: bool) -> bool:
     """Whether a value without a subject has the form of an earlier one: "15 to 17 May" and "8 to 10 May"."""
-    given = now.marked or said.corrects or now.relation in ("uses", "sets")
-    if now.subject or not given or now.terms <= other.terms or not other.firm:
+    changes = now.marked or said.corrects
+    if now.subject or now.terms <= other.terms or not (other.firm and (changes or now.relation in ("uses", "sets"))):
         return False
-    return any(_are_of_rare_form(now, then) for then in other.values)
+    return any(
+        then.subject <= other.context or (is_near and then.kind != "date" and (changes or then.marked))
+        for then in other.values
+        if _are_of_rare_form(now, then)
+    )
 
 
 def _are_of_rare_form(now: Value, then: Value) -> bool:
