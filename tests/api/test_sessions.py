@@ -1,6 +1,7 @@
 """Sessions and ingest: messages are stored exactly once, in order of arrival, also when sent again."""
 
 import asyncio
+from collections import Counter
 from typing import Any
 
 import httpx2
@@ -129,8 +130,9 @@ async def test_a_batch_of_500_takes_a_few_statements(
     monkeypatch.setattr(psycopg.AsyncCursor, "execute", counting)
     await said(client, session, *batch)
     monkeypatch.undo()
-    # Half of them write passages, and some are the job runner's; none is for a single message.
-    assert 5 <= len(counted) <= 35
+    # Half of them write passages, and the job runner adds its own as long as it takes; none is for a single message.
+    assert len(counted) >= 5
+    assert max(Counter(map(str, counted)).values()) < 50
 
 
 async def test_a_tool_that_was_called_in_an_earlier_batch_keeps_its_name(
