@@ -66,7 +66,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         for item in items:
             if item.get_closest_marker("slow"):
                 item.add_marker(pytest.mark.skip(reason="--full runs it"))
-    loading = {item.path for item in items if {"minilm", "meaning"} & {*getattr(item, "fixturenames", ())}}
+    using = {"minilm", "meaning", "loads_library"}
+    loading = {item.path for item in items if using & {*getattr(item, "fixturenames", ())}}
     items.sort(key=lambda item: item.path not in loading)
 
 
@@ -224,6 +225,11 @@ async def scripted_client(scripted_server: KeptServer) -> AsyncGenerator[httpx2.
 def minilm() -> LocalEmbedder:
     """The bundled embedding model; loaded on first use, kept for the session."""
     return LocalEmbedder(lambda: LibraryModel.loaded("bundled", 1, "sentence-transformers:bundled"))
+
+
+@pytest.fixture(scope="session")
+def loads_library() -> None:
+    """Mark tests that load the library of embedding models in another way."""
 
 
 @pytest.fixture(scope="session")

@@ -47,8 +47,7 @@ def left_as_it_was(monkeypatch: pytest.MonkeyPatch) -> Generator[None]:
         assert list(Path(folder).glob("esker-bench-*")) == []
 
 
-# It loads the library of the bundled model as a floor, as tests with this fixture do, in the same process.
-@pytest.mark.usefixtures("left_as_it_was", "minilm")
+@pytest.mark.usefixtures("left_as_it_was", "loads_library")
 async def test_one_run_measures_everything_beside_its_floor_and_leaves_nothing() -> None:
     steps = Steps()
     async with embedding_server() as model:

@@ -36,6 +36,8 @@ _LATER = (
     "encodings.idna",
     "esker.server.agents.capture",
 )
+# Verbs that may ask a language model, whose library takes longer to import than all else.
+_ASKING, _LIBRARY = ("serve", "doctor"), "anthropic"
 _LENGTH = 8
 _HOOK_SECONDS = 240.0
 
@@ -202,7 +204,8 @@ def _import(arguments: Sequence[str]) -> None:
     """Import what the verb of a command needs, if it is one."""
     verbs = importlib.import_module(f"{_COMMAND_LINE}.main").VERBS
     of_verb = [f"{_COMMAND_LINE}.{verbs[verb][0]}" for verb in arguments[:1] if verb in verbs]
-    for name in (*_LATER, *of_verb):
+    library = [_LIBRARY for verb in arguments[:1] if verb in _ASKING]
+    for name in (*_LATER, *of_verb, *library):
         with suppress(Exception):  # the command itself will report it
             importlib.import_module(name)
 

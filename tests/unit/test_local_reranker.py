@@ -39,7 +39,7 @@ def build(folder: Path, labels: int) -> Path:
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(tmp_path_factory: pytest.TempPathFactory, loads_library: None) -> Path:
     """A tiny cross-encoder."""
     return build(tmp_path_factory.mktemp("reranker"), labels=1)
 
