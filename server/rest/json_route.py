@@ -13,6 +13,7 @@ from esker.server.core.json_input import Json, parse_json
 
 # Bytes up to which parsing takes less time than starting a thread.
 _SMALL = 64 * 1024
+_JSON = "application/json"
 
 
 class CleanRequest(Request):
@@ -23,8 +24,11 @@ class CleanRequest(Request):
     async def parse(self) -> None:
         """Read the body, if there is one. Raises InvalidInput, which FastAPI would turn into a bare 400."""
         body = await self.body()
-        if body:
-            self.parsed = parse_json(body) if len(body) < _SMALL else await asyncio.to_thread(parse_json, body)
+        if not body:
+            return
+        if _media_type(self) != _JSON:
+            raise InvalidInput("The body must be sent as JSON.", hint=f"Send the header Content-Type: {_JSON}.")
+        self.parsed = parse_json(body) if len(body) < _SMALL else await asyncio.to_thread(parse_json, body)
 
     async def json(self) -> Json:
         """Return the body, cleaned."""
@@ -62,6 +66,11 @@ class JsonRoute(StrictRoute):
             return await handle(clean)
 
         return handle_clean
+
+
+def _media_type(request: Request) -> str:
+    """Return the type of a request's body in lower case, without parameters such as the charset."""
+    return request.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
 def _refuse_unknown(known: Set[str], given: Iterable[str]) -> None:

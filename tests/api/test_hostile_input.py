@@ -238,3 +238,22 @@ async def test_no_json_ever_causes_a_500(client: httpx2.AsyncClient) -> None:
         for path in (f"/v1/sessions/{session}/messages", "/v1/recall", "/v1/memories", "/v1/sessions"):
             answer = await client.post(path, content=body, headers=JSON)
             assert answer.status_code < 500, (path, body, answer.text)
+
+
+@pytest.mark.parametrize("content_type", ["", "application/x-www-form-urlencoded", "text/plain"])
+async def test_a_body_that_is_not_sent_as_json_is_refused_with_the_header_to_send(
+    client: httpx2.AsyncClient, content_type: str
+) -> None:
+    headers = {"Content-Type": content_type} if content_type else {}
+    answer = await client.post("/v1/memories", content=b'{"content": "Our port is 8377."}', headers=headers)
+    assert answer.status_code == 422
+    problem = answer.json()
+    assert problem["detail"] == "The body must be sent as JSON."
+    assert "Content-Type: application/json" in problem["hint"]
+
+
+@pytest.mark.parametrize("content_type", ["application/json", "Application/JSON; charset=utf-8"])
+async def test_a_body_that_is_sent_as_json_is_read(client: httpx2.AsyncClient, content_type: str) -> None:
+    body = b'{"content": "Our port is 8377."}'
+    answer = await client.post("/v1/memories", content=body, headers={"Content-Type": content_type})
+    assert answer.status_code == 201
