@@ -10,6 +10,8 @@ from typing import Literal
 
 from esker.server.core.counts import counted
 from esker.server.core.pool.evaluation import (
+    BY_INDEX,
+    BY_MEANING,
     DEPTHS,
     FULL,
     FreshPack,
@@ -144,6 +146,8 @@ def _recall(way: str, ranks: Ranks, unready: str | None) -> PoolVerdict:
     status: VerdictStatus = "ok"
     if way == FULL and best < GOOD_RECALL:
         status = "warning" if best >= POOR_RECALL else "wrong"
+    elif unready and way in (BY_MEANING, BY_INDEX) and best < GOOD_RECALL:
+        status = "unknown"
     shown = f"{_share(best)} in the first {deepest}, {_share(ranks.recall[1])} at the top"
     return _verdict(way, f"{shown} ({counted(ranks.asked, 'question')})", status, unready)
 
