@@ -169,6 +169,12 @@ def test_a_sentence_of_a_person_that_resembles_output_is_theirs(said: str) -> No
     assert authorship(said).own == said
 
 
+def test_a_hostile_command_is_read_in_linear_time() -> None:
+    # A pattern that can divide the values in several ways would try all of them.
+    for line in ("cmd -x" + "=a" * 10_000, "cmd -x" + " a=b" * 5_000, "cmd" + " -x=a a" * 3_000 + " ,"):
+        authorship(line)
+
+
 @pytest.mark.parametrize(
     "piece",
     [

@@ -78,7 +78,8 @@ _OUTPUT = tuple(
     )
 )
 # A command with two or more flags.
-_COMMAND = re.compile(r"^\s*[a-z][\w./-]{0,40}(?: [a-z][\w:.-]{0,40}){0,2}(?: --?[a-zA-Z][\w-]*(?:[ =][^\s,-]\S*)*){2}")
+_FLAG = r" --?[a-zA-Z][\w-]*(?:=\S*)?(?: [^\s,-]\S*)*"
+_COMMAND = re.compile(rf"^\s*[a-z][\w./-]{{0,40}}(?: [a-z][\w:.-]{{0,40}}){{0,2}}(?:{_FLAG}){{2}}")
 _STOP_WORDS = frozenset(words("text.stop_words"))
 _INDENTED = re.compile(r"\s{2,}[^\s*•-]")
 # A line of code goes on in the next one.
