@@ -4,7 +4,8 @@ They are for readers, so they are neither indexed nor embedded.
 """
 
 import re
-from collections.abc import Iterable
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
 
 CORRECTION = "User correction"
 PREFERENCE = "User preference"
@@ -34,7 +35,7 @@ PURPOSE = " — asked: "
 """Separates a change from the request that it fulfils."""
 ASKED_BY_AGENT = "Asked “"
 ANSWERED = "”, user answered: "
-"""Stand before and behind a question of the assistant; the user's answer follows."""
+"""Precedes the user's answer to a question of the assistant, which is between these two."""
 IN_ANSWER = " (in answer to: "
 """Precedes the words that a row answers."""
 ADOPTED = " (adopted by the assistant)"
@@ -57,9 +58,12 @@ _ALL = (
 NOTES = (REPLACES, UNLIKE)
 """Precede what the observer appends about older rows."""
 BETWEEN_QUOTATIONS = "; "
+LONGEST_NOTE = 160
+"""Maximum characters of the words that a note quotes."""
 _QUOTATIONS = (BUT, ADOPTED, PURPOSE, IN_ANSWER, ABOUT, *NOTES)
-# The words that a quotation leaves out.
-_LEFT_OUT_WORDS = ".{1,80}"
+# Maximum characters of the words that a quotation leaves out, and of the text that a note can quote: the observer reads
+# no more of a statement.
+_MOST_LEFT_OUT, _MOST_READ = 80, 1_000
 _ASKED = re.compile(rf"^{re.escape(ASKED_BY_AGENT)}(.+){re.escape(ANSWERED)}")
 _LABEL = re.compile(rf"^(?:{'|'.join(_ALL)})(?:{re.escape(WITH_IMAGE)})?: ")
 
@@ -82,11 +86,39 @@ def without_notes(text: str) -> str:
 def note_quotes(mark: str, text: str, other: str) -> bool:
     """Whether the note behind a mark, if a text has one, quotes words of another text."""
     quoted = _before_any(NOTES, text.partition(mark)[2]).removesuffix(")")
+    if len(quoted) > LONGEST_NOTE:  # not written by the observer
+        return False
     return any(
-        re.search(_LEFT_OUT_WORDS.join(map(re.escape, words.split(LEFT_OUT))), other)
+        _is_quoted(words.split(LEFT_OUT), other[:_MOST_READ])
         for words in (quoted, *quoted.split(BETWEEN_QUOTATIONS))
         if any(map(str.isalnum, words))
     )
+
+
+def _is_quoted(parts: Sequence[str], text: str) -> bool:
+    """Whether a text has these parts in order, with some characters between them.
+
+    It takes linear time: a regular expression would try all combinations of places.
+    """
+    first, *others = parts
+    ends = [place + len(first) for place in _places(first, text)]
+    for part in others:
+        ends = [place + len(part) for place in _places(part, text) if _follows(place, ends)]
+    return bool(ends)
+
+
+def _places(part: str, text: str) -> Iterator[int]:
+    """Yield the indexes at which a text contains a part."""
+    place = text.find(part)
+    while place >= 0:
+        yield place
+        place = text.find(part, place + 1)
+
+
+def _follows(place: int, ends: Sequence[int]) -> bool:
+    """Whether one of some ascending indexes is a few characters before a place."""
+    nearest = bisect_left(ends, place - _MOST_LEFT_OUT)
+    return nearest < len(ends) and ends[nearest] < place
 
 
 def own_statement(text: str) -> str:

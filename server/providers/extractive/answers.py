@@ -23,9 +23,10 @@ LONGEST_AGREEMENT = 24
 _LONGEST_ANSWER = 240
 _LONGEST_ITEM, _LONGEST_LIST = 160, 240
 _WORD = re.compile(r"[^\W\d_]+")
-# The number or letter of an item ("Option B: …", "2) …"), and the whole of a reply that names it.
-_MARK = re.compile(r"^(?:[^\W\d_]+ )?(\d{1,2}|[A-Za-z])(?:[.:)：]| [—–-]) ")
+# The beginning of an item with a number or letter: "Option B: …", "2) …".
+_MARKED_ITEM = re.compile(r"^(?:[^\W\d_]+ )?(\d{1,2}|[A-Za-z])(?:[.:)：]| [—–-]) ")
 MARK = re.compile(r"\d{1,2}|[A-Za-z]")
+"""The number or letter of an item, which can be a whole reply."""
 # Maximum words of a reply before such a mark ("go with B").
 _MOST_BEFORE_MARK = 2
 # Begins a command or the mention of a file, which is not an answer.
@@ -81,7 +82,7 @@ def _pointed_at(reply: str, before: StoredMessage) -> str | None:
     said = statements(spoken(before.content))
     items = [each.text for each in said if each.is_item]
     mark = _mark(reply, before)
-    marked = [each.text for each in said if (found := _MARK.match(each.text)) and found[1].casefold() == mark]
+    marked = [each.text for each in said if (found := _MARKED_ITEM.match(each.text)) and found[1].casefold() == mark]
     if marked:
         return marked[0]
     ordinals = keyed("numbers.ordinals")

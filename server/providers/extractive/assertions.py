@@ -73,8 +73,8 @@ class Assertion:
     the words that it answers. `firm`: it is asserted here and now, by the speaker. `marked`: it says that something
     changed. `open`: it is the speaker's "plan", undecided "choice", or "doubt" (a condition or a possibility), else
     empty. `corrects`: it takes back what was said before. `denies`: it calls what it answers wrong. `loose` are its
-    numbers that belong to none of its values. `works`: if it says that something works now, its other terms. `effect`:
-    the terms of what it gives a cause of.
+    numbers that belong to none of its values. `works`: if it says that something works now, its other terms.
+    `explains`: the terms of what it gives a cause of.
     """
 
     name: str
@@ -94,7 +94,7 @@ class Assertion:
     corrects: bool
     denies: bool
     works: frozenset[str]
-    effect: frozenset[str]
+    explains: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,15 +152,15 @@ def _read(content: str) -> Assertion:
         corrects=corrects,
         denies=bool(grammar.cue["wrong"].search(statement)),
         works=works if works < told else frozenset(),
-        effect=_effect(grammar, statement),
+        explains=_explained(grammar, statement),
     )
 
 
-def _effect(grammar: Grammar, statement: str) -> frozenset[str]:
+def _explained(grammar: Grammar, statement: str) -> frozenset[str]:
     """Return the terms of what a statement gives a cause of, if they are enough to name it."""
     cause = grammar.cue["because"].search(statement)
-    effect = grammar.telling(statement[: cause.start()]) if cause else ()
-    return frozenset(effect) if len(effect) > 1 else frozenset()
+    explained = grammar.telling(statement[: cause.start()]) if cause else ()
+    return frozenset(explained) if len(explained) > 1 else frozenset()
 
 
 class _ClauseReader:

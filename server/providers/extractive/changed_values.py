@@ -126,6 +126,10 @@ def _is_numbered(now: Value, then: Value) -> bool:
 
 
 def same_kind(now: Value, then: Value, *, waived: bool, marked: bool) -> bool:
+    """Whether one value can take the place of the other; in a `marked` change also a name that of a word.
+
+    `waived`: their kinds may differ, since the new assertion corrects or names the other.
+    """
     kinds, places = {now.kind, then.kind}, {now.relation, then.relation}
     if len(places) == 2 and all(place.startswith("at ") for place in places) and kinds <= {"name", "word"}:
         return False  # "runs on port 8080" and "runs in Frankfurt" are both true

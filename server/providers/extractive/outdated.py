@@ -82,6 +82,7 @@ def _shared(newer: RowParts, older: RowParts) -> int:
 
 
 def outdates(newer: RowParts, older: RowParts) -> bool:
+    """Whether a row outdates an earlier one; see the module."""
     if not newer.asserts or not _has_the_right(newer.memory, older.memory):
         return False
     if older.asks:
@@ -148,6 +149,7 @@ def _is_same_sentence(newer: RowParts, older: RowParts) -> bool:
 
 
 def is_about_the_same(newer: RowParts, older: RowParts) -> bool:
+    """Whether two rows are about the same thing; less is enough if the newer one marks a change."""
     if newer.is_marked:
         return _is_near(newer, older, _SUBJECT_CHANGE, _NEAR_CHANGE)
     return _is_near(newer, older, _SUBJECT, _NEAR)

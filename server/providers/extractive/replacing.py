@@ -55,7 +55,7 @@ def effects(said: Assertion, earlier: Sequence[Told], *, by_agent: bool = False)
             effect = min(effect, Effect.UNLIKE)
         if effect:
             found.append((effect, other))
-    if by_agent or any(verdict == Effect.REPLACES for verdict, _ in found):
+    if by_agent or any(effect == Effect.REPLACES for effect, _ in found):
         return found
     nearest = _nearest(said, [other for trust, other in reversed(earlier) if trust == "user"])
     return [(Effect.REPLACES, nearest)] if nearest and _is_comparable(said, nearest) else found
@@ -127,6 +127,7 @@ def _reschedules(said: Assertion, then: Value) -> bool:
 
 
 def _effect(said: Assertion, other: Assertion, *, by_agent: bool) -> Effect:
+    """Return the effect on one earlier assertion; `by_agent`: both are an agent's."""
     if not _is_comparable(said, other):
         return Effect.NOTHING
     if other.open or by_agent:
@@ -136,15 +137,15 @@ def _effect(said: Assertion, other: Assertion, *, by_agent: bool) -> Effect:
         return Effect.NOTHING
     if any(replaces(said, other) for replaces in (_denies, _corrects, _opposes, _refutes, _explains_again, _passes)):
         return Effect.REPLACES
-    verdicts = {then: _about(said, then, other) for then in other.values}
-    verdict = max(verdicts.values(), default=Effect.NOTHING)
-    changed = frozenset[str]().union(*(then.subject for then, one in verdicts.items() if one == verdict))
+    by_value = {then: _about(said, then, other) for then in other.values}
+    effect = max(by_value.values(), default=Effect.NOTHING)
+    changed = frozenset[str]().union(*(then.subject for then, one in by_value.items() if one == effect))
     # If a row is about two things, one of them may still hold.
-    held = [then for then, one in verdicts.items() if one < verdict and not then.lacks_verb]
+    held = [then for then, one in by_value.items() if one < effect and not then.lacks_verb]
     kept = any(then.subject and not then.subject & changed for then in held)
-    if not verdict and _may_change(said, other):
+    if not effect and _may_change(said, other):
         return Effect.UNLIKE
-    return Effect.UNLIKE if kept and changed and verdict else verdict
+    return Effect.UNLIKE if kept and changed and effect else effect
 
 
 def _may_change(said: Assertion, other: Assertion) -> bool:
@@ -161,6 +162,7 @@ def _may_change(said: Assertion, other: Assertion) -> bool:
 
 
 def _is_spoken_of(then: Value, said: Assertion, new: Sequence[Value]) -> bool:
+    """Whether an assertion names a value beside its subject, or all of the subject beside a new value of its kind."""
     subject = {term for term in then.subject if term[0] != "@"}
     if then.terms <= said.terms:
         return bool(subject & said.terms)
@@ -189,7 +191,7 @@ def _chooses(said: Assertion, other: Assertion) -> bool:
 
 
 def _about(said: Assertion, then: Value, other: Assertion) -> Effect:
-    """Judge one value of an earlier assertion."""
+    """Return the effect on one value of an earlier assertion."""
     if _gives_up(said, then, other):
         return Effect.REPLACES
     return max((compared(now, then, said, other) for now in said.values), default=Effect.NOTHING)
@@ -246,7 +248,7 @@ def _denies(said: Assertion, other: Assertion) -> bool:
 
 def _explains_again(said: Assertion, other: Assertion) -> bool:
     """Whether two assertions give one thing different causes."""
-    return bool(said.effect) and said.effect == other.effect and not said.terms <= other.terms
+    return bool(said.explains) and said.explains == other.explains and not said.terms <= other.terms
 
 
 def _takes_back(said: Assertion, other: Assertion) -> bool:

@@ -30,8 +30,6 @@ _MOST_REPLACED = 3
 # Maximum earlier assertions, the latest ones, that a term makes candidates, and maximum candidates: those that share
 # most terms, and as many of the last. Higher values find more and take longer.
 _MOST_SHARING, _MOST_ALIKE = 100, 20
-# Maximum characters of the words that a note quotes.
-_LONGEST_NOTE = 160
 # Relations of a value that an order fixes.
 _FIXING = ("uses", "sets", "at", "to")
 _LETTER = re.compile(rf"[^\W{CJK}]")
@@ -60,7 +58,7 @@ def with_replaced(facts: Sequence[Fact], previous: Sequence[Memory]) -> list[Fac
             for trust, other in earlier.like(said)
             if other.name not in later and _may_replace(fact, said, trust)
         ]
-        new, quoted = _with_verdict(fact, said, replaceable, contents)
+        new, quoted = _with_effect(fact, said, replaceable, contents)
         cited = {seq for other in judged if other.content in quoted for seq in other.source_seqs}
         judged.append(replace(new, source_seqs=tuple(sorted({*fact.source_seqs, *cited}))))
         earlier.add(fact.trust, in_context(read_assertion(new.content, new.content)))
@@ -101,7 +99,7 @@ def changes_value(sentence: str, known: Sequence[str]) -> bool:
     """Whether a sentence gives a subject of earlier rows or facts (their contents) another value."""
     said = read_assertion(sentence, sentence)
     earlier: list[Told] = [("user", in_context(read_assertion(text, text))) for text in known]
-    return any(verdict == Effect.REPLACES for verdict, _ in effects(said, earlier))
+    return any(effect == Effect.REPLACES for effect, _ in effects(said, earlier))
 
 
 def gives_lone_value(sentence: str) -> bool:
@@ -126,7 +124,7 @@ def _may_replace(fact: Fact, said: Assertion, trust: Trust) -> bool:
     return at_least_as_trusted(fact.trust, trust)
 
 
-def _with_verdict(
+def _with_effect(
     fact: Fact, said: Assertion, earlier: Sequence[Told], contents: Mapping[str, str]
 ) -> tuple[Fact, frozenset[str]]:
     """Return a fact with the assertions that it replaces or, if none, a note on one that it differs from.
@@ -134,14 +132,14 @@ def _with_verdict(
     The names of the assertions whose words it quotes are returned beside it.
     """
     by_agent = fact.trust == "assistant" and not said.speaker
-    if by_agent and not (fact.category == "outcome" or said.corrects or said.effect):
+    if by_agent and not (fact.category == "outcome" or said.corrects or said.explains):
         return fact, frozenset()
-    judged = effects(said, earlier, by_agent=by_agent)
-    replaced = [other for verdict, other in judged if verdict == Effect.REPLACES][:_MOST_REPLACED]
+    found = effects(said, earlier, by_agent=by_agent)
+    replaced = [other for effect, other in found if effect == Effect.REPLACES][:_MOST_REPLACED]
     if replaced and not by_agent:
         replaced += [other for trust, other in earlier if trust == "assistant" and _echoes(other, said, replaced)]
     if not replaced:
-        unlike = next((other for verdict, other in judged if verdict == Effect.UNLIKE), None)
+        unlike = next((other for effect, other in found if effect == Effect.UNLIKE), None)
         older = _without(unlike.values, unlike.statement) if unlike else ""
         if unlike is None or not older:
             return fact, frozenset()
@@ -166,7 +164,7 @@ def _echoes(report: Assertion, said: Assertion, replaced: Sequence[Assertion]) -
 
 
 def _noted(content: str, note: str, words: str) -> str:
-    return f"{content}{note}{clip(words.rstrip('.。'), _LONGEST_NOTE)})"
+    return f"{content}{note}{clip(words.rstrip('.。'), labels.LONGEST_NOTE)})"
 
 
 def _lacking(said: Assertion, other: Assertion, contents: Mapping[str, str]) -> str:
