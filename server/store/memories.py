@@ -346,7 +346,7 @@ async def replaced_by(connection: Connection, ids: Collection[str]) -> set[str]:
 
 async def quoting(connection: Connection, others: Collection[Memory]) -> dict[str, Memory]:
     """Return the rows, by id, whose notes quote one of some other rows."""
-    patterns = [f"%{mark}%" for mark in labels.NOTES]
+    patterns = [f"%{mark}%)" for mark in labels.NOTES]
     noted = await _fetch(connection, "with_notes", {"patterns": patterns})
     return {
         row.id: row
@@ -357,6 +357,8 @@ async def quoting(connection: Connection, others: Collection[Memory]) -> dict[st
 
 async def reword(connection: Connection, contents: Mapping[str, str]) -> list[int]:
     """Give rows, by id, other words; return the numbers of their vectors. The caller has locked them."""
+    if not contents:
+        return []
     rows = [
         {
             "id": memory_id,

@@ -38,9 +38,16 @@ async def forget(parts: Parts, who: Principal, text_id: str, *, with_messages: b
         try:
             async with parts.database.tenant(who.pool_id) as connection:
                 await sessions.lock_all(connection, locked)
-                return await forget_one(parts, connection, who, text_id, locked, with_messages=with_messages)
+                receipt, reworded = await forget_one(
+                    parts, connection, who, text_id, locked, with_messages=with_messages
+                )
         except _SessionsNotLocked as error:
             locked |= error.sessions
+            continue
+        # Another transaction, since this one has locked other entries of the queue.
+        async with parts.database.tenant(who.pool_id) as connection:
+            await vectors.enqueue(connection, reworded, parts.clock())
+        return receipt
     raise Conflict("Sessions keep repeating this; nothing was forgotten.", hint="Try again.")
 
 
@@ -54,21 +61,27 @@ class _SessionsNotLocked(Exception):
 
 async def _forget_memory(
     parts: Parts, connection: Connection, who: Principal, memory_id: str, locked: Set[str], *, with_messages: bool
-) -> Receipt:
-    """Delete a row and what depends on it. Raises NotFound, _SessionsNotLocked."""
+) -> tuple[Receipt, list[str]]:
+    """Delete a row and what depends on it; return the ids of rows that need new vectors, too.
+
+    Raises NotFound, _SessionsNotLocked.
+    """
     same, rows, quoting = await _lock(connection, [memory_id], locked)
     if memory_id not in rows:
         raise memories.missing(memory_id)
     said_in = await _said_in(connection, [rows[i] for i in sorted(same & rows.keys())])
     blanked = await _forget_messages(connection, said_in) if with_messages else 0
-    await _leave_out_notes(parts, connection, quoting)
-    return await _delete(parts, connection, who, memory_id, rows, said_in, blanked)
+    receipt = await _delete(parts, connection, who, memory_id, rows, quoting, said_in, blanked)
+    return receipt, [row.id for row in quoting]
 
 
 async def _forget_passage(
     parts: Parts, connection: Connection, who: Principal, passage_id: str, locked: Set[str], *, with_messages: bool
-) -> Receipt:
-    """Blank the messages of a passage, delete the rows taken from them. Raises NotFound, _SessionsNotLocked."""
+) -> tuple[Receipt, list[str]]:
+    """Blank the messages of a passage, delete the rows taken from them, and return the same as `_forget_memory`.
+
+    Raises NotFound, _SessionsNotLocked.
+    """
     found = (await passages.get(connection, [passage_id])).get(passage_id)
     if found is None:
         raise passages.missing(passage_id)
@@ -80,18 +93,8 @@ async def _forget_passage(
     said_in = await _said_in(connection, [rows[i] for i in sorted(same & rows.keys())])
     said_in = {**said_in, **{s: sorted({*seqs, *said_in.get(s, ())}) for s, seqs in own.items()}}
     blanked = await _forget_messages(connection, said_in if with_messages else own)
-    await _leave_out_notes(parts, connection, quoting)
-    return await _delete(parts, connection, who, passage_id, rows, said_in, blanked)
-
-
-async def _leave_out_notes(parts: Parts, connection: Connection, quoting: Collection[Memory]) -> None:
-    """Remove from locked rows the notes that quote rows which are forgotten."""
-    if not quoting:
-        return
-    numbers = await memories.reword(connection, {row.id: without_notes(row.content) for row in quoting})
-    await vectors.delete(connection, "memory", numbers)
-    await vectors.enqueue(connection, [row.id for row in quoting], parts.clock())
-    await packs.delete_showing(connection, [row.id for row in quoting])
+    receipt = await _delete(parts, connection, who, passage_id, rows, quoting, said_in, blanked)
+    return receipt, [row.id for row in quoting]
 
 
 async def _delete(
@@ -100,18 +103,23 @@ async def _delete(
     who: Principal,
     text_id: str,
     rows: Mapping[str, Memory],
+    quoting: Sequence[Memory],
     said_in: Mapping[str, Sequence[int]],
     blanked: int,
 ) -> Receipt:
-    """Delete locked rows and all that shows them, and remove their messages from passages."""
+    """Delete locked rows and all that shows them, remove their messages from passages, and the notes that quote them.
+
+    The locks are taken in the common order (`store/sessions.py`).
+    """
     # Otherwise recall would still find it word for word.
     await leave_out_of_passages(parts, connection, said_in)
     numbers = await memories.delete(connection, rows.keys())
     restored = await memories.restore(connection, rows.keys())
+    reworded = await memories.reword(connection, {row.id: without_notes(row.content) for row in quoting})
     concerned = {row.session_id for row in rows.values() if row.session_id} | said_in.keys()
     await jobs.forget_errors(connection, concerned)
-    embedded = await vectors.delete(connection, "memory", numbers)
-    shown = await packs.delete_showing(connection, rows.keys())
+    embedded = await vectors.delete(connection, "memory", [*numbers, *reworded])
+    shown = await packs.delete_showing(connection, [*rows, *(row.id for row in quoting)])
     reflections = sum(row.kind == "reflection" for row in rows.values())
     receipt = Receipt(text_id, len(numbers), reflections, len(restored), embedded, shown, blanked)
     counts = {"memories": len(numbers), "vectors": embedded, "packs": shown, "messages": blanked}

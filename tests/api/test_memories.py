@@ -310,6 +310,13 @@ async def test_forgetting_a_replaced_row_leaves_no_quotation_of_it(client: httpx
     assert (await recalled(client, "Valkey"))["hits"][0]["id"] == newer["id"]
 
 
+async def test_forgetting_changes_no_note_that_a_person_wrote(client: httpx2.AsyncClient) -> None:
+    written = await noted(client, "The cellar door is green.")
+    own = await noted(client, "Paint the door of the shed. (unlike: The cellar door is …)")
+    assert (await client.delete(f"/v1/memories/{written['id']}")).status_code == 200
+    assert (await client.get("/v1/memories")).json()["memories"] == [own]
+
+
 async def test_forgetting_returns_a_receipt_and_an_unknown_id_is_a_404(client: httpx2.AsyncClient) -> None:
     written = await noted(client, "The door is green.")
     kept = await noted(client, "The door is heavy.")

@@ -294,8 +294,8 @@ SELECT EXISTS (
 SELECT id FROM memories WHERE superseded_by = ANY (%(ids)s)
 
 -- name: with_notes
--- Rows whose words match one of these patterns, that is, that may quote another row.
-SELECT {memory} FROM memories WHERE content LIKE ANY (%(patterns)s)
+-- Rows that end with a note (these are its patterns) and may quote another row. A person's own note is never changed.
+SELECT {memory} FROM memories WHERE content LIKE ANY (%(patterns)s) AND kind IN ('observation', 'reflection')
 
 -- name: reword
 -- Give rows other words. Their numbers of terms and parts, by which the statistics of the index count, stay as they were.
