@@ -6,6 +6,7 @@ that can be looked up. Progress reports, pleasantries and measurements of a tool
 """
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from esker.server.core.records import Memory
 from esker.server.core.text import labels
@@ -59,17 +60,22 @@ def _is_overtaken(step: Memory, rows: Sequence[Memory]) -> bool:
     if step.content.startswith(labels.COMMITTED):
         return _was_overcome(step, rows)
     stated = own_statement(step.content)
-    named = read_values(stated).texts
+    named = _values_of(stated)
     explains = step.category == "issue" or cues.CAUSE.search(stated) or cues.EFFECT.search(stated)
     if not named or explains or not step.content.startswith((labels.FOUND, labels.OUTCOME)):
         return False
     later = [row for row in rows if row.session_id == step.session_id and row.said_at > step.said_at]
-    said_of = {row.id: read_values(row.content).texts for row in later}
     if step.priority == "low":
-        return named <= frozenset[str]().union(*said_of.values())
+        return all(any(name in _values_of(row.content) for row in later) for name in named)
     its = set(terms(stated))
-    retold = (row for row in later if named <= said_of[row.id] and row.trust == step.trust)
+    retold = (row for row in later if row.trust == step.trust and named <= _values_of(row.content))
     return any(len(its & set(terms(row.content))) >= _RETOLD * len(its) for row in retold)
+
+
+# A row is compared with all that follow it.
+@lru_cache(4_000)
+def _values_of(text: str) -> frozenset[str]:
+    return frozenset(read_values(text).texts)
 
 
 def _says_little(row: Memory) -> bool:

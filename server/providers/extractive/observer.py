@@ -1,7 +1,6 @@
 """The extractive observer: no model, the transcript's own words."""
 
 import asyncio
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import PurePath
@@ -11,7 +10,6 @@ from esker.server.core.conversation.blocks import spoken
 from esker.server.core.conversation.records import StoredMessage
 from esker.server.core.conversation.slices import starts_turn
 from esker.server.core.dates.mentioned import mentioned_time
-from esker.server.core.facts.identifiers import is_name
 from esker.server.core.facts.records import Fact, Observed, TranscriptSlice
 from esker.server.core.ranking import PRIORITY_WEIGHT
 from esker.server.core.records import EXTRACTIVE, Memory
@@ -21,6 +19,7 @@ from esker.server.core.text.terms import index_terms, terms
 from esker.server.core.text.tokens import estimate_tokens
 from esker.server.providers.extractive import cues, tools
 from esker.server.providers.extractive.closing import reported_facts, still_telling, with_closed_ends
+from esker.server.providers.extractive.objections import Objection
 from esker.server.providers.extractive.persons import chat_facts, with_loose_time
 from esker.server.providers.extractive.sentences import clip, sentences
 from esker.server.providers.extractive.speakers import people, speakers
@@ -30,14 +29,8 @@ from esker.server.providers.extractive.weighing import content_units, names, sta
 from esker.server.providers.roles import Meter
 
 _MOST_FILES, _MOST_FILES_BESIDE = 12, 4
-# Maximum characters of the words with which a user says that the work did not help.
-_LONGEST_REFUTATION = 120
 # Minimum weight of a suggestion that is kept, and minimum share of its terms in a report of what was agreed.
 _SUGGESTS, _TOLD = 1, 0.6
-# Minimum characters of a name that an error repeats, and what is not part of it: "()", "/1".
-_NAME = 4
-_CALLED = re.compile(r"\(.*|/\d+$")
-_PART = re.compile(r"\w+")
 # Minimum words and names of what is said of an image.
 _FEWEST_UNITS = 2
 # Minimum terms that a failure and its explanation share.
@@ -143,40 +136,10 @@ def _facts(
             facts = [fact for fact in facts if fact is ruled[-1] or fact not in ruled]
             told[told.index(rulings[0])] = replace(rulings[0], replaces=ruled[-1].content)
         if turn.opening:
-            facts = [_contradicted(fact, turn.opening, is_last=fact in last) for fact in facts]
+            facts = Objection.read(turn.opening).noted(facts, last)
         facts += told
         ruled, last = rulings or ruled, told
     return facts
-
-
-def _contradicted(fact: Fact, opening: Speech, *, is_last: bool) -> Fact:
-    """Return a fact of the agent's with the words of the user's next message that contradict it, if any do."""
-    words = _contradiction(fact, opening, is_last=is_last) if fact.trust == "assistant" else None
-    if words is None or labels.BUT in fact.content:
-        return fact
-    return replace(
-        fact,
-        content=f"{fact.content}{labels.BUT}“{clip(words, _LONGEST_REFUTATION)}”)",
-        priority="low" if words == opening.discards else fact.priority,
-        source_seqs=(*fact.source_seqs, opening.message.seq),
-    )
-
-
-def _contradiction(fact: Fact, opening: Speech, *, is_last: bool) -> str | None:
-    """Return the words that contradict a fact: the work was thrown away or did not help, or an error has its names.
-
-    Words that name the work make an exception of it ("I discarded everything except the TODO").
-    """
-    stems = [_CALLED.sub("", name) for name in names(own_statement(fact.content))]
-    parts = {part for stem in stems for part in _PART.findall(stem)}
-    if fact.category == "outcome" and opening.discards and parts.isdisjoint(_PART.findall(opening.discards)):
-        return opening.discards
-    if fact.category == "outcome" and is_last and opening.refutes:
-        return opening.refutes
-    if not is_last or fact.category == "next_step":
-        return None
-    told = [each for each in stems if len(each) >= _NAME and is_name(each)]
-    return next((line for line in opening.errors if any(each in line for each in told)), None)
 
 
 def _turn_facts(turn: _UserTurn, calls: dict[str, tools.ToolCall], before: Sequence[str], cwd: str) -> Iterator[Fact]:

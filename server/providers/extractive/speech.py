@@ -47,11 +47,8 @@ _FIXES, _TELLS = 2, 1
 # Minimum words, names and figures of a report or plain statement: of one that begins with the thing that it is about
 # ("our tests"), of any other, and of one whose subject nothing names.
 _FEWEST_WORDS, _FEWEST_BARE, _FEWEST_LEANING = 2, 3, 4
-
-
 # Maximum requirements that are kept of a specification.
 _MOST_REQUIREMENTS = 12
-
 # Minimum lines of a further block of text that is an attached document.
 _FEWEST_ATTACHED = 3
 
