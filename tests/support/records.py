@@ -12,6 +12,7 @@ from esker.server.core.conversation.valid_blocks import as_blocks
 from esker.server.core.facts.records import TranscriptSlice
 from esker.server.core.json_input import Json
 from esker.server.core.pack.records import PackRow
+from esker.server.core.recall.answer import Hit
 from esker.server.core.records import Memory
 from esker.server.core.text.tokens import estimate_tokens
 
@@ -161,3 +162,31 @@ def call(name: str, call_id: str = "t1", **arguments: Json) -> Json:
 def result(text: str, call_id: str = "t1", *, error: bool = False) -> Json:
     """Return a tool_result block."""
     return [{"type": "tool_result", "tool_use_id": call_id, "content": text, "is_error": error}]
+
+
+def hit(**changes: Any) -> Hit:
+    """Return a note that recall found; `changes` replaces some of its fields."""
+    values: dict[str, Any] = {
+        "id": "mem_1",
+        "tier": "memory",
+        "content": "The port is 8080.",
+        "kind": "note",
+        "priority": "medium",
+        "category": "fact",
+        "trust": "user",
+        "score": 0.9,
+        "said_at": NOON,
+        "age": "3 days ago",
+        "valid_until": None,
+        "project": None,
+        "session_id": None,
+        "tags": [],
+        "tentative": False,
+        "sources": [],
+        "same": [],
+        "passages": [],
+        "superseded_by": None,
+        "truncated": False,
+        "parts": None,
+    }
+    return Hit(**values | changes)

@@ -12,7 +12,7 @@ from esker.server.core.errors import InvalidInput
 from esker.server.core.pack.records import Pack
 from esker.server.core.recall.answer import Hit
 from esker.server.core.records import Source
-from tests.support.records import NOON, group, message, own_row, session
+from tests.support.records import NOON, group, hit, message, own_row, session
 
 
 @pytest.mark.parametrize(
@@ -66,31 +66,9 @@ def test_rows_that_the_pack_shows_or_whose_messages_are_sent_do_not_follow_it() 
     assert text_after(packed(), created=timedelta(1), tail=SENT) == ("", [])
 
 
-def hit(*sources: Source) -> Hit:
+def heard_in(*sources: Source) -> Hit:
     """Return a hit of recall with these sources."""
-    return Hit(
-        id="mem_1",
-        tier="memory",
-        content="The port is 8080.",
-        kind="observation",
-        priority="medium",
-        category="fact",
-        trust="user",
-        score=0.9,
-        said_at=NOON,
-        age="just now",
-        valid_until=None,
-        project=None,
-        session_id="ses_1",
-        tags=[],
-        tentative=False,
-        sources=list(sources),
-        same=[],
-        passages=[],
-        superseded_by=None,
-        truncated=False,
-        parts=None,
-    )
+    return hit(kind="observation", session_id="ses_1", sources=list(sources))
 
 
 @pytest.mark.parametrize(
@@ -104,7 +82,7 @@ def hit(*sources: Source) -> Hit:
     ],
 )
 def test_a_hit_is_news_unless_all_its_messages_are_sent(sources: tuple[Source, ...], new: bool) -> None:
-    found = hit(*sources)
+    found = heard_in(*sources)
     assert news([found], [], "ses_1", NOT_SENT) == ([found] if new else [])
     assert news([found], ["mem_1"], "ses_1", NOT_SENT) == [], "the pack shows it"
 

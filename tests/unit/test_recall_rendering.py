@@ -7,31 +7,9 @@ import pytest
 from esker.server.core.recall.answer import Hit, Recalled
 from esker.server.core.recall.rendering import recalled_text
 from esker.server.core.similar_projects import UnknownProject
-from tests.support.records import NOON
+from tests.support.records import hit
 
-HIT = Hit(
-    id="mem_1",
-    tier="memory",
-    content="The port is 8080.",
-    kind="note",
-    priority="medium",
-    category="fact",
-    trust="user",
-    score=0.9,
-    said_at=NOON,
-    age="3 days ago",
-    valid_until=None,
-    project=None,
-    session_id=None,
-    tags=[],
-    tentative=False,
-    sources=[],
-    same=[],
-    passages=[],
-    superseded_by=None,
-    truncated=False,
-    parts=None,
-)
+HIT = hit()
 NOTHING = "Nothing in memory is about this."
 NOT_YET = "(The latest messages have not been turned into memories yet.)"
 KNOWN = "You already have everything that memory knows about this."

@@ -1,7 +1,6 @@
 """Reranking: a reranker decides the order of hits; the score of each position stays the same."""
 
 from dataclasses import replace
-from datetime import timedelta
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,32 +8,10 @@ from hypothesis import strategies as st
 from esker.server.core.recall.answer import Hit, ScoreParts
 from esker.server.core.recall.reranking import FIRST, reordered, shown
 from esker.server.core.text.tokens import estimate_tokens
-from tests.support.clock import START
+from tests.support.records import hit
 
 PARTS = ScoreParts(1, 1, 1.0, 0.5, 0.0, 0.0, 1.0, 0.0)
-HIT = Hit(
-    id="mem_0",
-    tier="memory",
-    content="A fact.",
-    kind="note",
-    priority="medium",
-    category="fact",
-    trust="user",
-    score=0.9,
-    said_at=START - timedelta(days=1),
-    age="24 hours ago",
-    valid_until=None,
-    project=None,
-    session_id=None,
-    tags=[],
-    tentative=False,
-    sources=[],
-    same=[],
-    passages=[],
-    superseded_by=None,
-    truncated=False,
-    parts=PARTS,
-)
+HIT = hit(parts=PARTS)
 
 
 def hits(scores: list[float]) -> list[Hit]:
