@@ -31,7 +31,8 @@ def test_a_report_is_compared_with_the_next_message_alone(monkeypatch: pytest.Mo
     read = Counted(objections, "names", monkeypatch)
     said: list[tuple[Role, str]] = []
     for n in range(ROWS):
-        said += [("user", f"Please rename parser_{n}."), ("assistant", f"Renamed `parser_{n}` to `reader_{n}`.")]
+        said.append(("user", f"Please rename parser_{n}."))
+        said.append(("assistant", f"Renamed `parser_{n}` to `reader_{n}`."))
     found = observe(conversation(*said)).facts
     assert len(found) >= ROWS
     assert 0 < read.calls <= len(found)
