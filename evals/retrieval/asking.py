@@ -18,15 +18,17 @@ LIMIT = 20
 
 @dataclass(frozen=True, slots=True)
 class ArmReply:
-    """The reply of one arm to one query: ids and covered turns of its hits, best first.
+    """The reply of one arm to one query: ids, covered turns and tokens of its hits, best first.
 
-    `tokens` is the sum over all hits, `ms` the time that the client waited.
+    `turns` are the covered turns, each once, in the order in which a reader of the hits meets them. `ms` is the time
+    that the client waited.
     """
 
     hits: tuple[str, ...]
     covers: tuple[frozenset[str], ...]
+    turns: tuple[str, ...]
+    tokens: tuple[int, ...]
     abstained: bool
-    tokens: int
     ms: float
 
 
@@ -64,7 +66,8 @@ class AskingOptions:
         body = self._body(conversation, query)
         # Warm the caches (above all the vector of the query) first, so that they do not favour later arms.
         _, cold_ms = self._recall(body)
-        replies = {arm: self._reply(body | {"ranking": arm}) for arm in self.arms}
+        said = [turn.id for turn in conversation.turns]
+        replies = {arm: self._reply(body | {"ranking": arm}, said) for arm in self.arms}
         return QueryReplies(conversation.id, query, replies, cold_ms)
 
     def _body(self, conversation: Conversation, query: DataSetQuery) -> dict[str, Any]:
@@ -74,14 +77,17 @@ class AskingOptions:
         body |= {"tier": self.tier} if self.tier else {}
         return body | ({"as_of": query.asked_at.isoformat()} if query.asked_at else {})
 
-    def _reply(self, body: dict[str, Any]) -> ArmReply:
+    def _reply(self, body: dict[str, Any], said: Sequence[str]) -> ArmReply:
+        """Return the reply to a request; `said` are the turns of the conversation in order."""
         answer, ms = self._recall(body)
         hits = answer["hits"]
+        covers = tuple(self.traces.covered(self.server, hit) for hit in hits)
         return ArmReply(
             hits=tuple(hit["id"] for hit in hits),
-            covers=tuple(self.traces.covered(self.server, hit) for hit in hits),
+            covers=covers,
+            turns=tuple(dict.fromkeys(turn for covered in covers for turn in said if turn in covered)),
+            tokens=tuple(estimate_tokens(hit["content"]) for hit in hits),
             abstained=answer["abstained"],
-            tokens=sum(estimate_tokens(hit["content"]) for hit in hits),
             ms=ms,
         )
 

@@ -9,15 +9,22 @@ from evals.retrieval.metrics import (
     Abstention,
     abstention,
     all_found,
+    found_in_turns,
+    found_within,
     mean,
     ndcg,
     percentile,
+    precision,
     recall,
     reciprocal_rank,
 )
 
 DEPTHS = (5, 10, 20)
 NDCG_DEPTH = 10
+BUDGETS = (500, 1_000, 2_000)
+"""Tokens of hits that an agent may want to pay for."""
+TURNS = (10, 20)
+"""Depths in distinct turns: a hit that covers several turns counts as several."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +53,9 @@ def query_figures(asked: QueryReplies, reply: ArmReply) -> dict[str, float]:
         **{f"all@{k}": all_found(covers, evidence, k) for k in DEPTHS},
         f"ndcg@{NDCG_DEPTH}": ndcg(covers, evidence, NDCG_DEPTH),
         "mrr": reciprocal_rank(covers, evidence),
+        **{f"turns@{n}": found_in_turns(reply.turns, evidence, n) for n in TURNS},
+        **{f"within {budget}": found_within(covers, reply.tokens, evidence, budget) for budget in BUDGETS},
+        "precision": precision(covers, evidence),
     }
 
 
@@ -60,7 +70,7 @@ def arm_figures(asked: Sequence[QueryReplies], arm: str, *, abstains: bool = Tru
         queries=len(each),
         shares={name: mean([found[name] for found in each]) for name in names},
         abstention=abstention(answers) if abstains else None,
-        tokens=mean([reply.tokens for _, reply in replies]),
+        tokens=mean([sum(reply.tokens) for _, reply in replies]),
         p50_ms=percentile(times, 0.5),
         p95_ms=percentile(times, 0.95),
     )

@@ -82,8 +82,9 @@ def _reply(conversation: Conversation, ranked: FloorRanking) -> ArmReply:
     return ArmReply(
         hits=tuple(turn.id for turn in turns),
         covers=tuple(frozenset({turn.id}) for turn in turns),
+        turns=tuple(turn.id for turn in turns),
+        tokens=tuple(estimate_tokens(turn.words) for turn in turns),
         abstained=False,
-        tokens=sum(estimate_tokens(turn.words) for turn in turns),
         ms=ranked.ms,
     )
 

@@ -7,6 +7,7 @@ evidence counts once, at the first hit that covers it; other turns of a hit are 
 import math
 from collections.abc import Collection, Iterable, Sequence, Set
 from dataclasses import dataclass
+from itertools import accumulate
 
 Covers = Sequence[Set[str]]
 
@@ -24,6 +25,22 @@ def recall(covers: Covers, evidence: Collection[str], k: int) -> float:
     """Return the share of the evidence that the first `k` hits cover."""
     ranks = first_ranks(covers, evidence)
     return sum(rank <= k for rank in ranks.values()) / len(set(evidence))
+
+
+def found_in_turns(turns: Sequence[str], evidence: Collection[str], n: int) -> float:
+    """Return the share of the evidence among the first `n` of the distinct turns that hits cover, in reading order."""
+    return len(set(turns[:n]) & set(evidence)) / len(set(evidence))
+
+
+def found_within(covers: Covers, tokens: Sequence[int], evidence: Collection[str], budget: int) -> float:
+    """Return the share of the evidence that the first hits cover which take at most `budget` tokens together."""
+    fitting = sum(total <= budget for total in accumulate(tokens))
+    return recall(covers, evidence, fitting)
+
+
+def precision(covers: Covers, evidence: Collection[str]) -> float:
+    """Return the share of the hits that cover any evidence; 0 without hits."""
+    return sum(not covered.isdisjoint(evidence) for covered in covers) / max(1, len(covers))
 
 
 def all_found(covers: Covers, evidence: Collection[str], k: int) -> float:

@@ -8,10 +8,14 @@ from evals.output import percent, table
 from evals.provenance import hardware, versions
 from evals.retrieval.asking import QueryReplies
 from evals.retrieval.dataset import DataSet
-from evals.retrieval.figures import DEPTHS, NDCG_DEPTH, Figures, arm_figures, kinds, query_figures
+from evals.retrieval.figures import BUDGETS, NDCG_DEPTH, Figures, arm_figures, kinds, query_figures
 from evals.retrieval.floors import BM25, DENSE, RRF
 
-_SHARES = (*(f"recall@{k}" for k in DEPTHS), "all@10", f"ndcg@{NDCG_DEPTH}", "mrr")
+_SHARES = (
+    *("recall@5", "recall@10", f"ndcg@{NDCG_DEPTH}", "mrr", "turns@10"),
+    *(f"within {budget}" for budget in BUDGETS),
+    "precision",
+)
 _NEVER_ABSTAIN = (DENSE, BM25, RRF)
 
 
@@ -69,7 +73,7 @@ def _about_query(one: QueryReplies) -> dict[str, Any]:
                     for hit, covers in zip(reply.hits, reply.covers, strict=True)
                 ],
                 "abstained": reply.abstained,
-                "tokens": reply.tokens,
+                "tokens": sum(reply.tokens),
                 "ms": reply.ms,
             }
             for arm, reply in one.replies.items()

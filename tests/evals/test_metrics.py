@@ -11,9 +11,12 @@ from evals.retrieval.metrics import (
     abstention,
     all_found,
     first_ranks,
+    found_in_turns,
+    found_within,
     mean,
     ndcg,
     percentile,
+    precision,
     recall,
     reciprocal_rank,
 )
@@ -64,6 +67,22 @@ def test_the_reciprocal_rank_is_that_of_the_first_hit_with_evidence() -> None:
     assert reciprocal_rank(COVERS, ["c"]) == pytest.approx(1 / 3)
     assert reciprocal_rank(COVERS, ["d"]) == 0
     assert reciprocal_rank([], ["d"]) == 0
+
+
+@pytest.mark.parametrize(("budget", "expected"), [(99, 0.0), (100, 0.0), (109, 0.0), (110, 0.25), (999, 0.75)])
+def test_a_budget_pays_for_the_first_hits_that_fit_into_it_together(budget: int, expected: float) -> None:
+    # The fourth hit does not fit, so the fifth, which would, is not read either.
+    assert found_within([*COVERS, {"d"}], [100, 10, 20, 900, 1], EVIDENCE, budget) == expected
+
+
+@pytest.mark.parametrize(("n", "expected"), [(1, 0.0), (2, 0.25), (3, 0.5), (4, 0.75)])
+def test_a_hit_counts_as_many_turns_as_it_is_the_first_to_cover(n: int, expected: float) -> None:
+    assert found_in_turns(["x", "a", "b", "c"], EVIDENCE, n) == expected
+
+
+def test_precision_is_the_share_of_the_hits_with_evidence() -> None:
+    assert precision(COVERS, EVIDENCE) == 3 / 4
+    assert precision([], EVIDENCE) == 0
 
 
 def test_abstention_is_counted_as_by_hand() -> None:
