@@ -3,14 +3,16 @@
 import asyncio
 import logging
 from collections.abc import Generator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC
 from typing import Any
 
 from apscheduler.schedulers.asyncio import AsyncIOScheduler  # pyright: ignore[reportMissingTypeStubs]
 
+from esker.embedding_worker.backfill import Backfill
 from esker.embedding_worker.following import following
+from esker.embedding_worker.waiting import either
 from esker.server.core.errors import EmbedderDown, EskerError, Unavailable
 from esker.server.core.records import Space
 from esker.server.db.database import listening
@@ -19,14 +21,11 @@ from esker.server.usecases.build_vector_indexes import index_large_tiers, probe_
 from esker.server.usecases.embed import (
     PAUSE,
     calibrated,
-    embed_due,
-    embed_untried,
     keep_up,
     make_space,
-    pools_with_work,
     register,
-    switch_when_complete,
 )
+from esker.server.usecases.embed_rows import require_answer
 from esker.server.usecases.parts import Parts
 
 log = logging.getLogger(__name__)
@@ -72,24 +71,28 @@ class _WakeSignals:
 
 async def _work(parts: Parts, embedder: Embedder, space: Space, signals: _WakeSignals, *, adopt: bool) -> None:
     wake, stop = signals.wake, signals.stop
-    while not stop.is_set():
-        wake.clear()
-        try:
-            await _drain(parts, embedder, space, signals, adopt=adopt)
-        except EmbedderDown as error:
-            log.warning("%s Pausing for %d s.", error, PAUSE.total_seconds())
-            await _either(stop, seconds=PAUSE.total_seconds())
-        except EskerError as error:
-            log.warning("embedding cannot go on now: %s", error)
-        except Exception:
-            # Claimed rows become due again when their lease ends; the attempt counts.
-            log.exception("embedding cannot go on now")
-        await _either(wake, stop)
+    backfill = Backfill(parts, embedder, space, wake)
+    try:
+        while not stop.is_set():
+            wake.clear()
+            try:
+                await _drain(parts, backfill, space, signals, adopt=adopt)
+            except EmbedderDown as error:
+                await _until_it_answers(embedder, error, stop)
+            except EskerError as error:
+                log.warning("embedding cannot go on now: %s", error)
+            except Exception:
+                # Claimed rows become due again when their lease ends; the attempt counts.
+                log.exception("embedding cannot go on now")
+            await either(wake, stop)
+    finally:
+        await backfill.close()
 
 
-async def _drain(parts: Parts, embedder: Embedder, space: Space, signals: _WakeSignals, *, adopt: bool) -> None:
-    busy = True
-    while busy and not signals.stop.is_set():
+async def _drain(parts: Parts, backfill: Backfill, space: Space, signals: _WakeSignals, *, adopt: bool) -> None:
+    """Start calls for all rows that are due, with upkeep in between; calls may still be open at the end."""
+    more = True
+    while more and not signals.stop.is_set():
         if adopt:
             await register(parts, space, or_retired=False)
         await index_large_tiers(parts)
@@ -97,19 +100,20 @@ async def _drain(parts: Parts, embedder: Embedder, space: Space, signals: _WakeS
             await keep_up(parts, space)
             await probe_indexes(parts)
             signals.upkeep.clear()
-        await embed_untried(parts, embedder, space, signals.stop)
-        busy = await _embed_others(parts, embedder, space, signals.stop)
+        more = await backfill.start_calls(signals.stop)
 
 
-async def _embed_others(parts: Parts, embedder: Embedder, space: Space, stop: asyncio.Event) -> bool:
-    """Embed the rest of each pool: new rows, or one row to retry. Return whether any row was embedded."""
-    embedded = 0
-    for pool_id in await pools_with_work(parts, space):
-        if stop.is_set():
-            break
-        embedded += await embed_due(parts, embedder, space, pool_id)
-        await switch_when_complete(parts, space, pool_id)
-    return embedded > 0
+async def _until_it_answers(embedder: Embedder, error: EmbedderDown, stop: asyncio.Event) -> None:
+    """Wait until the embedder answers one text, asking once after each pause; or until `stop` is set."""
+    down: EmbedderDown | None = error
+    while down and not stop.is_set():
+        log.warning("%s Pausing for %d s.", down, PAUSE.total_seconds())
+        await either(stop, seconds=PAUSE.total_seconds())
+        try:
+            await require_answer(embedder)
+            down = None
+        except EmbedderDown as still:
+            down = still
 
 
 async def _ready(parts: Parts, embedder: Embedder, stop: asyncio.Event, *, adopt: bool) -> Space | None:
@@ -124,7 +128,7 @@ async def _ready(parts: Parts, embedder: Embedder, stop: asyncio.Event, *, adopt
                 await register(parts, space, or_retired=True)
         except Unavailable as error:
             log.warning("%s Trying again in %d s.", error, PAUSE.total_seconds())
-            await _either(stop, seconds=PAUSE.total_seconds())
+            await either(stop, seconds=PAUSE.total_seconds())
         else:
             log.info("embedding with %s, %d dimensions", space.model, space.dimension)
             return space
@@ -150,15 +154,3 @@ def _ticks(wake: asyncio.Event, upkeep: asyncio.Event) -> Generator[None]:
         yield
     finally:
         scheduler.shutdown(wait=False)
-
-
-async def _either(*events: asyncio.Event, seconds: float | None = None) -> None:
-    """Wait until one of the events is set or the time has passed."""
-    waiting = [asyncio.create_task(event.wait()) for event in events]
-    try:
-        await asyncio.wait(waiting, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        for task in waiting:
-            task.cancel()
-            with suppress(asyncio.CancelledError):
-                await task

@@ -13,6 +13,7 @@
     │       └── PriceUnknown a cap is set, but the price of a model is not known
     ├── Unavailable         a part that Esker needs is down; try again
     │   ├── EmbedderDown    the embedder cannot answer
+    │   │   └── CallFailed      it did not answer one call; it may be down, or a text may be the reason
     │   └── RerankerDown    the reranker cannot answer
     │       └── RerankerLate   it did not answer in time
     ├── ModelFailed         the language model did not give a usable answer
@@ -97,6 +98,10 @@ class Unavailable(EskerError):
 
 class EmbedderDown(Unavailable):
     """The embedder cannot answer."""
+
+
+class CallFailed(EmbedderDown):
+    """The embedder did not answer this call."""
 
 
 class RerankerDown(Unavailable):

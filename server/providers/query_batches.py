@@ -10,7 +10,7 @@ from collections import OrderedDict, deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from esker.server.core.errors import EmbedderDown, TextRefused
+from esker.server.core.errors import CallFailed, EmbedderDown, TextRefused
 from esker.server.providers.roles import Embedder
 
 _TOGETHER = 16
@@ -84,10 +84,10 @@ class QueryBatches:
         self._call()
 
     async def _answer(self, batch: list[_PendingQuestion]) -> None:
-        """Get the answers; if a question is refused, ask one by one, so that it does not affect the others."""
+        """Get the answers; if a question may be the reason of a failure, ask one by one, to spare the others."""
         try:
             vectors = await self._embedder.embed_queries([question.text for question in batch])
-        except TextRefused as error:
+        except (TextRefused, CallFailed) as error:
             if len(batch) == 1:
                 self._fail(batch[0], error)
                 return

@@ -1,10 +1,11 @@
 """An endpoint that speaks OpenAI's embeddings API."""
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Mapping, Sequence
 
 import httpx2
 
-from esker.server.core.errors import EmbedderDown, Misconfigured, TextRefused
+from esker.server.core.errors import CallFailed, EmbedderDown, EskerError, Misconfigured, TextRefused
 from esker.server.core.records import Space
 from esker.server.core.text.splitting import split_text
 from esker.server.core.text.tokens import estimate_tokens
@@ -14,6 +15,16 @@ from esker.server.providers.vectors import checked, space_name, storable
 _PROBE = "esker"
 _PART_TOKENS = 400
 """Maximum estimated tokens of a part: most models read 512, and may count a few more than the estimate."""
+
+_CALL_SECONDS = 10.0
+"""Longest time of a call, besides that of its tokens: a model may have to be loaded or woken first."""
+_TOKEN_SECONDS = 0.004
+"""Longest time of a token: 64 parts of full length may take 112 s in all, on a slow processor."""
+# Statuses that say whether the text or the endpoint is at fault; others do not.
+_STATUS: Mapping[int, type[EskerError]] = {
+    **dict.fromkeys((400, 413, 422), TextRefused),
+    **dict.fromkeys((401, 402, 404, 405, 429), EmbedderDown),
+}
 
 
 class RemoteEmbedder:
@@ -35,7 +46,7 @@ class RemoteEmbedder:
         self._url = f"{base_url.rstrip('/')}/embeddings"
         self._model = model
         headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
-        self._client = httpx2.AsyncClient(headers=headers, timeout=60.0)
+        self._client = httpx2.AsyncClient(headers=headers, timeout=None)
         self._space: Space | None = None
 
     @property
@@ -55,19 +66,23 @@ class RemoteEmbedder:
         return self._space
 
     async def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        """Return vectors of length 1. Raises EmbedderDown, or TextRefused if there was only one text."""
+        """Return vectors of length 1. Raises EmbedderDown, CallFailed or TextRefused."""
+        seconds = longest_call(texts)
         try:
-            answer = await self._client.post(self._url, json={"model": self._model, "input": list(texts)})
+            # The client's own limits hold for each read, not for the whole call.
+            async with asyncio.timeout(seconds):
+                answer = await self._client.post(self._url, json={"model": self._model, "input": list(texts)})
+        except TimeoutError as error:
+            raise CallFailed(f"The embedder did not answer within {seconds:.0f} s.") from error
         except httpx2.HTTPError as error:
-            raise EmbedderDown(f"The embedder cannot be reached: {error or type(error).__name__}.") from error
-        if answer.status_code in (400, 413, 422):
-            raise TextRefused(f"The embedder answered {answer.status_code}.")
+            kind = EmbedderDown if isinstance(error, httpx2.ConnectError) else CallFailed
+            raise kind(f"The embedder cannot be reached: {error or type(error).__name__}.") from error
         if answer.status_code != 200:
-            raise EmbedderDown(f"The embedder answered {answer.status_code}.")
+            raise _STATUS.get(answer.status_code, CallFailed)(f"The embedder answered {answer.status_code}.")
         return _vectors(answer, len(texts), self._space)
 
     async def embed_queries(self, texts: Sequence[str]) -> list[list[float]]:
-        """Return vectors of length 1. Raises EmbedderDown, or TextRefused if there was only one text."""
+        """Return vectors of length 1. Raises EmbedderDown, CallFailed or TextRefused."""
         return await self.embed(texts)
 
     async def split(self, texts: Sequence[str]) -> list[list[str]]:
@@ -79,6 +94,11 @@ class RemoteEmbedder:
         await self._client.aclose()
 
 
+def longest_call(texts: Sequence[str]) -> float:
+    """Return how many seconds a call with these texts may take."""
+    return _CALL_SECONDS + _TOKEN_SECONDS * sum(_estimates(texts))
+
+
 def _estimates(texts: Sequence[str]) -> list[int]:
     return [estimate_tokens(text) for text in texts]
 
@@ -88,7 +108,7 @@ def _vectors(answer: httpx2.Response, count: int, space: Space | None) -> list[l
         items = sorted(answer.json()["data"], key=lambda item: item["index"])
         vectors = [checked([float(value) for value in item["embedding"]]) for item in items]
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
-        raise EmbedderDown(f"The embedder's answer cannot be read: {error}") from error
+        raise CallFailed(f"The embedder's answer cannot be read: {error}") from error
     if len(vectors) != count or (space and any(len(vector) != space.dimension for vector in vectors)):
-        raise EmbedderDown("The embedder's answer has the wrong number of vectors or of dimensions.")
+        raise CallFailed("The embedder's answer has the wrong number of vectors or of dimensions.")
     return vectors

@@ -91,11 +91,14 @@ class Embedder(Protocol):
         ...
 
     async def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        """Return one vector of length 1 for each text of a row. Raises EmbedderDown; TextRefused for a single text."""
+        """Return one vector of length 1 for each text of a row.
+
+        Raises EmbedderDown; CallFailed if it may be down or a text the reason; TextRefused if a text is.
+        """
         ...
 
     async def embed_queries(self, texts: Sequence[str]) -> list[list[float]]:
-        """Return one vector of length 1 for each question. Raises EmbedderDown; TextRefused for a single one."""
+        """Return one vector of length 1 for each question. Raises the same as `embed`."""
         ...
 
     async def split(self, texts: Sequence[str]) -> list[list[str]]:

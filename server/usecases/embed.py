@@ -2,171 +2,111 @@
 
 import asyncio
 import logging
-from collections import deque
-from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from itertools import islice
 
-from esker.server.core.errors import EmbedderDown, EskerError, TextRefused
+from esker.server.core.errors import EmbedderDown, TextRefused
 from esker.server.core.recall.calibration import calibrate, calibration_texts
 from esker.server.core.records import Space
 from esker.server.core.redaction import error_text
-from esker.server.core.text.labels import without_label
 from esker.server.providers.roles import Embedder
 from esker.server.store import pools, vectors
-from esker.server.store.vectors import ClaimedBatch, ClaimedRow
+from esker.server.store.vectors import ClaimedBatch
+from esker.server.usecases.embed_rows import BATCH, EmbeddedRows, embed_rows
 from esker.server.usecases.parts import Parts
 
 log = logging.getLogger(__name__)
 
-BATCH = 64
-_ROUND = 100
-"""Batches after which a long backfill pauses for new pools, upkeep and retries."""
 MAX_ATTEMPTS = 8
 PAUSE = timedelta(seconds=60)
 """How long the worker does not call a provider that was down."""
 _COOLDOWN = timedelta(minutes=5)
 _LONGEST_COOLDOWN = timedelta(hours=1)
 _LEASE = timedelta(minutes=5)
-"""How long a claim lasts. A batch waits for the one before it, and each may take a provider's longest call."""
+"""How long a claim lasts: longer than to isolate a row that makes a provider hang."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Claimed:
-    """Rows of one pool that this worker has claimed."""
+class ClaimedRows:
+    """Rows of one pool that this worker has claimed; a retry is a single row that failed before."""
 
     pool_id: str
     batch: ClaimedBatch
-
-
-@dataclass(slots=True)
-class _EmbeddedRows:
-    """Embedded rows with the vectors of the parts of each, and refused rows with the reason."""
-
-    rows: list[ClaimedRow] = field(default_factory=list[ClaimedRow])
-    vectors: list[list[list[float]]] = field(default_factory=list[list[list[float]]])
-    refused: list[tuple[ClaimedRow, str]] = field(default_factory=list[tuple[ClaimedRow, str]])
-
-    def add(self, other: "_EmbeddedRows") -> None:
-        """Add the result of other rows."""
-        self.rows += other.rows
-        self.vectors += other.vectors
-        self.refused += other.refused
-
-
-async def embed_untried(parts: Parts, embedder: Embedder, space: Space, stop: asyncio.Event) -> None:
-    """Embed untried rows of all pools until none are left, `stop` is set or the round is over. Pools take turns.
-
-    While the model works on a batch, the vectors of the one before are stored and the next one is claimed. Raises
-    EmbedderDown; claimed rows are then released untried.
-    """
-    turns: deque[str] = deque()
-    seen: set[str] = set()
-    storing: asyncio.Task[None] | None = None
-    claiming = asyncio.create_task(_claim_next(parts, space, turns))
-    try:
-        for _ in range(_ROUND):
-            claimed = await claiming
-            if claimed is None or stop.is_set():
-                break
-            claiming = asyncio.create_task(_claim_next(parts, space, turns))
-            made = await _embed_or_release(parts, embedder, claimed)
-            if storing:
-                await storing
-            storing = asyncio.create_task(_keep(parts, claimed, made))
-            seen.add(claimed.pool_id)
-    finally:
-        try:
-            await _give_back_next(parts, claiming)
-        finally:
-            if storing:
-                await storing
-    # Only now: a claimed row is not finished.
-    for pool_id in seen:
-        await switch_when_complete(parts, space, pool_id)
+    is_retry: bool
 
 
 async def embed_due(parts: Parts, embedder: Embedder, space: Space, pool_id: str) -> int:
     """Embed one batch of a pool; return how many rows got a vector or were refused, 0 when nothing is due.
 
-    Raises EmbedderDown; the batch is then released untried.
+    Raises EmbedderDown; rows without a result are then released untried.
     """
-    # A row that failed before, or killed its worker, is retried alone, so that no other row fails with it.
-    claimed = await _claim(parts, space, pool_id, tried=False) or await _claim(parts, space, pool_id, tried=True)
+    claimed = await claim(parts, space, pool_id, tried=False) or await claim(parts, space, pool_id, tried=True)
     if claimed is None:
         return 0
-    await _keep(parts, claimed, await _embed_or_release(parts, embedder, claimed))
+    await embed_claimed(parts, embedder, claimed, nullcontext())
     return len(claimed.batch.rows)
 
 
-async def _claim_next(parts: Parts, space: Space, turns: deque[str]) -> _Claimed | None:
-    """Claim a batch of the next pool that has untried rows; None if no pool has any."""
-    if not turns:
-        turns.extend(await pools_with_work(parts, space))
-    while turns:
-        if claimed := await _claim(parts, space, turns.popleft(), tried=False):
-            return claimed
-    return None
-
-
-async def _claim(parts: Parts, space: Space, pool_id: str, *, tried: bool) -> _Claimed | None:
+async def claim(parts: Parts, space: Space, pool_id: str, *, tried: bool) -> ClaimedRows | None:
+    """Claim a batch of rows that were not tried before, or one that was; None if none is due."""
     now = parts.clock()
     async with parts.database.tenant(pool_id) as connection:
         if tried:
             await vectors.bury(connection, space.name, MAX_ATTEMPTS, now)
+        # A row that failed before, or killed its worker, is retried alone, so that no other row fails with it.
         limit = 1 if tried else BATCH
         batch = await vectors.claim(connection, space.name, now, _LEASE, tried=tried, limit=limit)
-    return _Claimed(pool_id, batch) if batch.rows else None
+    return ClaimedRows(pool_id, batch, tried) if batch.rows else None
 
 
-async def _embed_or_release(parts: Parts, embedder: Embedder, claimed: _Claimed) -> _EmbeddedRows:
+async def embed_claimed(
+    parts: Parts, embedder: Embedder, claimed: ClaimedRows, lane: AbstractContextManager[None]
+) -> None:
+    """Embed claimed rows and store their vectors. `lane` is left when the embedder has done its part.
+
+    If the embedder is down (EmbedderDown) or the task is cancelled, rows without a result are released untried.
+    """
     try:
-        return await _embed(embedder, claimed.batch.rows)
+        await _embed_and_keep(parts, embedder, claimed, lane)
     except EmbedderDown as error:
         await _give_back(parts, claimed, error_text(error), parts.clock() + PAUSE)
         raise
+    except asyncio.CancelledError:
+        await release(parts, claimed)
+        raise
 
 
-async def _embed(embedder: Embedder, rows: list[ClaimedRow]) -> _EmbeddedRows:
-    """Embed the parts of all rows together; if one is refused, embed row by row, so that only its row fails."""
-    split = await embedder.split([without_label(row.content) for row in rows])
-    texts = [text for row_parts in split for text in row_parts]
+async def _embed_and_keep(
+    parts: Parts, embedder: Embedder, claimed: ClaimedRows, lane: AbstractContextManager[None]
+) -> None:
+    storing: set[asyncio.Task[None]] = set()
     try:
-        embedded = [
-            vector for n in range(0, len(texts), BATCH) for vector in await embedder.embed(texts[n : n + BATCH])
-        ]
-        vectors_in_order = iter(embedded)
-        return _EmbeddedRows(rows, [list(islice(vectors_in_order, len(row_parts))) for row_parts in split])
-    except TextRefused as error:
-        if len(rows) == 1:
-            return _EmbeddedRows(refused=[(rows[0], error_text(error))])
-    made = _EmbeddedRows()
-    for row in rows:
-        made.add(await _embed(embedder, [row]))
-    return made
+        with lane:
+            async for made in embed_rows(embedder, claimed.batch.rows):
+                storing.add(asyncio.create_task(_keep(parts, claimed, made)))
+    finally:
+        await asyncio.gather(*storing)
 
 
-async def _keep(parts: Parts, claimed: _Claimed, made: _EmbeddedRows) -> None:
-    async with parts.database.tenant(claimed.pool_id) as connection:
-        await vectors.store(connection, claimed.batch, made.rows, made.vectors, parts.clock())
+async def _keep(parts: Parts, claimed: ClaimedRows, made: EmbeddedRows) -> None:
+    if made.rows:
+        async with parts.database.tenant(claimed.pool_id) as connection:
+            await vectors.store(connection, claimed.batch, made.rows, made.vectors, parts.clock())
     for row, error in made.refused:
         dead = row.attempts >= MAX_ATTEMPTS
         log.warning("%s has no vector%s: %s", row.id, " for good" if dead else " yet", error)
         again = parts.clock() + cooldown(row.attempts)
-        # One transaction each: locking several queue rows in this order could deadlock.
         async with parts.database.tenant(claimed.pool_id) as connection:
             await vectors.fail(connection, claimed.batch, row, error, again, dead=dead)
 
 
-async def _give_back_next(parts: Parts, claiming: "asyncio.Task[_Claimed | None]") -> None:
-    """Release the batch that was claimed ahead; if that fails, its lease expires."""
-    with suppress(EskerError):
-        if claimed := await claiming:
-            await _give_back(parts, claimed, None, parts.clock())
+async def release(parts: Parts, claimed: ClaimedRows) -> None:
+    """Release claimed rows untried."""
+    await _give_back(parts, claimed, None, parts.clock())
 
 
-async def _give_back(parts: Parts, claimed: _Claimed, error: str | None, not_before: datetime) -> None:
+async def _give_back(parts: Parts, claimed: ClaimedRows, error: str | None, not_before: datetime) -> None:
     async with parts.database.tenant(claimed.pool_id) as connection:
         await vectors.release(connection, claimed.batch, error, not_before)
 

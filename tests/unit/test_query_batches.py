@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from esker.server.core.errors import EmbedderDown, TextRefused
+from esker.server.core.errors import CallFailed, EmbedderDown, EskerError, TextRefused
 from esker.server.core.records import Space
 from esker.server.providers.query_batches import QueryBatches
 
@@ -17,6 +17,7 @@ class HeldEmbedder:
 
     lanes: int = 1
     refuses: str = "BAD"
+    refusal: Exception = field(default_factory=lambda: TextRefused("refused"))
     error: Exception | None = None
     asked: list[list[str]] = field(default_factory=list[list[str]])
     given_up: list[list[str]] = field(default_factory=list[list[str]])
@@ -42,7 +43,7 @@ class HeldEmbedder:
         if self.error:
             raise self.error
         if any(self.refuses in text for text in texts):
-            raise TextRefused("refused")
+            raise self.refusal
         return [[float(len(text))] for text in texts]
 
     async def split(self, texts: Sequence[str]) -> list[list[str]]:
@@ -160,12 +161,14 @@ async def test_a_question_asked_again_after_all_callers_left_is_answered(embedde
     assert list(await again) == [1.0]
 
 
-async def test_a_refused_question_does_not_affect_the_others(embedder: HeldEmbedder) -> None:
+@pytest.mark.parametrize("error", [TextRefused("refused"), CallFailed("no answer")])
+async def test_a_question_that_fails_does_not_affect_the_others(embedder: HeldEmbedder, error: EskerError) -> None:
+    embedder.refusal = error
     batches = QueryBatches(embedder, 10)
     tasks = await asking(batches, "a", "b", "BAD", "d")
     embedder.go.set()
     answers = await asyncio.gather(*tasks, return_exceptions=True)
-    assert isinstance(answers.pop(2), TextRefused)
+    assert answers.pop(2) is error
     assert [list(answer) for answer in answers if not isinstance(answer, BaseException)] == [[1.0]] * 3
     assert (await batches.embed("b"))[0] == 1.0
     assert embedder.asked[-1] == ["d"]

@@ -8,12 +8,14 @@ from dataclasses import dataclass, field, replace
 import psycopg
 import pytest
 
+from esker.embedding_worker import backfill
+from esker.embedding_worker.backfill import Backfill
 from esker.server.core.errors import EmbedderDown
 from esker.server.core.records import Principal, Space
 from esker.server.providers.vectors import checked
-from esker.server.usecases import embed
+from esker.server.usecases import embed, embed_rows
 from esker.server.usecases.authenticate import create_pool, require_pool
-from esker.server.usecases.embed import embed_untried, make_space, register
+from esker.server.usecases.embed import make_space, register
 from esker.server.usecases.parts import Parts
 from esker.server.usecases.remember import Note, remember
 from tests.support.embedding_server import word_vector
@@ -61,9 +63,21 @@ class Gated:
 async def gated(parts: Parts, monkeypatch: pytest.MonkeyPatch) -> Gated:
     """Such an embedder, its space known to every pool, and batches of two rows."""
     monkeypatch.setattr(embed, "BATCH", 2)
+    monkeypatch.setattr(embed_rows, "BATCH", 2)
+    monkeypatch.setattr(backfill, "_STOP_SECONDS", 60.0)
     await make_space(parts, SPACE)
     await register(parts, SPACE, or_retired=False)
     return Gated()
+
+
+async def embed_all(parts: Parts, gated: Gated, stop: asyncio.Event | None = None) -> None:
+    """Start calls for one round, and wait until they have ended. Raises the error of one."""
+    stop = stop or asyncio.Event()
+    calls = Backfill(parts, gated, SPACE, asyncio.Event())
+    await calls.start_calls(stop)
+    await calls.close()
+    stop.set()
+    await calls.start_calls(stop)
 
 
 async def wrote(parts: Parts, who: Principal, count: int) -> None:
@@ -100,7 +114,7 @@ async def test_the_previous_batch_is_stored_and_the_next_claimed_while_the_model
     parts: Parts, who: Principal, gated: Gated, owner_url: str
 ) -> None:
     await wrote(parts, who, 7)
-    working = asyncio.create_task(embed_untried(parts, gated, SPACE, asyncio.Event()))
+    working = asyncio.create_task(embed_all(parts, gated))
     assert sorted(await gated.calls.get()) == ["Row 5.", "Row 6."]
     gated.answers.release()
     await gated.calls.get()
@@ -122,7 +136,7 @@ async def test_a_stopped_worker_releases_claimed_rows_untried(
 ) -> None:
     await wrote(parts, who, 6)
     stop = asyncio.Event()
-    working = asyncio.create_task(embed_untried(parts, gated, SPACE, stop))
+    working = asyncio.create_task(embed_all(parts, gated, stop))
     await gated.calls.get()
     stop.set()
     gated.answers.release()
@@ -134,7 +148,7 @@ async def test_an_embedder_that_goes_down_costs_no_attempt_and_loses_no_vector(
     parts: Parts, who: Principal, gated: Gated, owner_url: str
 ) -> None:
     await wrote(parts, who, 6)
-    working = asyncio.create_task(embed_untried(parts, gated, SPACE, asyncio.Event()))
+    working = asyncio.create_task(embed_all(parts, gated))
     await gated.calls.get()
     gated.answers.release()
     await gated.calls.get()
@@ -153,7 +167,7 @@ async def test_pools_take_turns(parts: Parts, who: Principal, gated: Gated) -> N
     await remember(parts, replace(who, pool_id=small.id, pool_name="small"), [Note("Small.")])
     for _ in range(8):
         gated.answers.release()
-    await embed_untried(parts, gated, SPACE, asyncio.Event())
+    await embed_all(parts, gated)
     assert ["Small."] in gated.asked[:2]
 
 
@@ -163,7 +177,7 @@ async def test_recall_is_not_switched_to_a_new_model_while_rows_are_with_it(
     await wrote(parts, who, 4)
     with psycopg.connect(owner_url, autocommit=True) as connection:
         connection.execute("UPDATE embedding_spaces SET state = 'building'")
-    working = asyncio.create_task(embed_untried(parts, gated, SPACE, asyncio.Event()))
+    working = asyncio.create_task(embed_all(parts, gated))
     await gated.calls.get()
     await until_queue_is(owner_url, [(f"Row {n}.", 1, True) for n in range(4)], working)
     gated.answers.release()
@@ -178,11 +192,11 @@ async def test_recall_is_not_switched_to_a_new_model_while_rows_are_with_it(
 async def test_a_long_backfill_pauses_for_other_work(
     parts: Parts, who: Principal, gated: Gated, owner_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(embed, "_ROUND", 2)
+    monkeypatch.setattr(backfill, "_ROUND", 2)
     await wrote(parts, who, 8)
     for _ in range(8):
         gated.answers.release()
-    await embed_untried(parts, gated, SPACE, asyncio.Event())
+    await embed_all(parts, gated)
     assert queue(owner_url) == [(f"Row {n}.", 0, False) for n in range(4)]
 
 
@@ -193,7 +207,7 @@ async def test_a_long_row_gets_a_vector_for_each_part_and_a_call_never_has_too_m
     await remember(parts, who, [Note("Four.")])
     for _ in range(8):
         gated.answers.release()
-    await embed_untried(parts, gated, SPACE, asyncio.Event())
+    await embed_all(parts, gated)
     assert [len(texts) for texts in gated.asked] == [2, 2]
     with psycopg.connect(owner_url) as connection:
         found = connection.execute(

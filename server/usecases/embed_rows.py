@@ -1,0 +1,83 @@
+"""Embed rows together; a row that makes the embedder fail is separated from the others."""
+
+from collections import deque
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass, field
+from itertools import islice
+
+from esker.server.core.errors import CallFailed, TextRefused
+from esker.server.core.redaction import error_text
+from esker.server.core.text.labels import without_label
+from esker.server.providers.roles import Embedder
+from esker.server.store.vectors import ClaimedRow
+
+BATCH = 64
+"""Maximum texts in a call."""
+_PIECES = 4
+"""Pieces of a failed batch. Quarters isolate one row with as many calls as halves do, in half as many rounds."""
+_HARMLESS = "esker"
+"""A text that every model can embed."""
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddedRows:
+    """Embedded rows with the vectors of the parts of each, or a refused row with the reason."""
+
+    rows: list[ClaimedRow] = field(default_factory=list[ClaimedRow])
+    vectors: list[list[list[float]]] = field(default_factory=list[list[list[float]]])
+    refused: list[tuple[ClaimedRow, str]] = field(default_factory=list[tuple[ClaimedRow, str]])
+
+
+async def embed_rows(embedder: Embedder, rows: list[ClaimedRow]) -> AsyncGenerator[EmbeddedRows]:
+    """Yield the vectors of all rows at once or, if that fails, of pieces of them as each is done.
+
+    Raises EmbedderDown if the embedder answers no other text either.
+    """
+    pieces = deque([rows])
+    is_in_doubt = True
+    while pieces:
+        piece = pieces.popleft()
+        try:
+            made = await _embed_together(embedder, piece)
+        except TextRefused as error:
+            made, is_in_doubt = _refused(piece, error), False
+        except CallFailed as error:
+            # A row is blamed, and a second call made without an answer between them, only if the embedder answers.
+            if is_in_doubt or len(piece) == 1:
+                await require_answer(embedder)
+                is_in_doubt = False
+            else:
+                is_in_doubt = True
+            made = _refused(piece, error)
+        else:
+            is_in_doubt = False
+        if made:
+            yield made
+        else:
+            pieces.extend(_split(piece))
+
+
+async def require_answer(embedder: Embedder) -> None:
+    """Return if the embedder answers at all. Raises EmbedderDown."""
+    try:
+        await embedder.embed([_HARMLESS])
+    except TextRefused:
+        return
+
+
+async def _embed_together(embedder: Embedder, rows: list[ClaimedRow]) -> EmbeddedRows:
+    split = await embedder.split([without_label(row.content) for row in rows])
+    texts = [text for row_parts in split for text in row_parts]
+    embedded = [vector for n in range(0, len(texts), BATCH) for vector in await embedder.embed(texts[n : n + BATCH])]
+    vectors_in_order = iter(embedded)
+    return EmbeddedRows(rows, [list(islice(vectors_in_order, len(row_parts))) for row_parts in split])
+
+
+def _refused(rows: list[ClaimedRow], error: Exception) -> EmbeddedRows | None:
+    """Return a single row as refused; None for several, of which only some may be bad."""
+    return EmbeddedRows(refused=[(rows[0], error_text(error))]) if len(rows) == 1 else None
+
+
+def _split(rows: list[ClaimedRow]) -> list[list[ClaimedRow]]:
+    size = -(-len(rows) // _PIECES)
+    return [rows[first : first + size] for first in range(0, len(rows), size)]
