@@ -13,6 +13,7 @@ from esker.server.bench.progress import BenchProgress
 from esker.server.core.pool.index_agreement import NEAREST, agreement
 from esker.server.core.recall.selection import TextHit
 from esker.server.core.records import Filter, Space
+from esker.server.db.pipeline import fetch
 from esker.server.db.statements import for_pool, for_space
 from esker.server.store import search, vector_indexes, vectors
 from esker.server.usecases.find_candidates import MOST
@@ -82,7 +83,7 @@ async def _searched(place: BenchServer, pool_id: str, asked: Sequence[Sequence[f
     bare = for_pool(SQL["bare_nearest"], _SPACE.name, pool_id)
     async with place.parts.database.tenant(pool_id) as connection:
         [space] = await vectors.spaces(connection)
-        size = await search.size(connection, "memory", what)
+        size = (await fetch(connection, search.sizes(what)))["memory"]
 
         async def nearest(number: int) -> None:
             found[number] = await find_nearest(connection, "memory", space, asked[number], what, size, MOST)

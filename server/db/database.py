@@ -20,6 +20,7 @@ from psycopg.rows import DictRow, TupleRow, dict_row
 from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout, TooManyRequests
 
 from esker.server.core.errors import Misconfigured, Unavailable
+from esker.server.db.pipeline import transaction
 from esker.server.db.statements import Statements
 
 log = logging.getLogger(__name__)
@@ -86,6 +87,18 @@ class Database:
             yield connection
 
     @asynccontextmanager
+    async def tenant_pipeline(self, pool_id: str) -> AsyncGenerator[Connection]:
+        """Open a transaction like `tenant`, in pipeline mode (`server/db/pipeline.py`). Raises Unavailable."""
+        async with self._connection() as connection, transaction(connection, pool_id, read_only=False):
+            yield connection
+
+    @asynccontextmanager
+    async def moment_pipeline(self, pool_id: str) -> AsyncGenerator[Connection]:
+        """Open a transaction like `moment`, in pipeline mode. Raises Unavailable."""
+        async with self._connection() as connection, transaction(connection, pool_id, read_only=True):
+            yield connection
+
+    @asynccontextmanager
     async def snapshot(self, pool_id: str) -> AsyncGenerator["Snapshot"]:
         """Open a snapshot of a pool as a database of its own, for use cases that open transactions themselves.
 
@@ -135,6 +148,12 @@ class Snapshot(Database):
     async def moment(self, pool_id: str) -> AsyncGenerator[Connection]:
         """Hand out the connection. Raises ValueError for another pool."""
         async with self.tenant(pool_id) as connection:
+            yield connection
+
+    @asynccontextmanager
+    async def moment_pipeline(self, pool_id: str) -> AsyncGenerator[Connection]:
+        """Hand out the connection in pipeline mode. Raises ValueError for another pool."""
+        async with self.tenant(pool_id) as connection, connection.pipeline():
             yield connection
 
     @asynccontextmanager

@@ -15,6 +15,8 @@ statements return are listed once, before them, and inserted by their name in br
     -- One session.
     SELECT {session} FROM …
 
+A statement may contain an earlier one of the file in the same way, by its name in braces.
+
 A name with `{tier}` defines two statements, one for memories and one for passages: `{tier}` becomes `memory` or
 `passage` in the name and in the body, also in names of columns, `{{tier}_seen}`.
 
@@ -49,6 +51,8 @@ class Statements(Mapping[str, LiteralString]):
             text = body.strip()
             for shared, listed in zip(columns[1::2], columns[2::2], strict=True):
                 text = text.replace(f"{{{shared}}}", listed.strip())
+            for earlier, statement in self._statements.items():
+                text = text.replace(f"{{{earlier}}}", statement)
             if name in self._statements or not _PURPOSE.match(text):
                 raise ValueError(f"{path.name}: {name} is a duplicate or has no purpose line")
             self._statements[name] = cast(LiteralString, text)

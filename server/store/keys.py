@@ -8,7 +8,7 @@ from pathlib import Path
 from psycopg.rows import class_row
 
 from esker.server.core.errors import Conflict
-from esker.server.core.records import ListedKey
+from esker.server.core.records import ListedKey, Pool
 from esker.server.db.database import Connection, Database
 from esker.server.db.statements import Statements
 
@@ -29,6 +29,12 @@ async def find(database: Database, key_hash: bytes, now: datetime) -> KeyAccess 
     """Return the key with this SHA-256, or None for an unknown, revoked or expired one."""
     rows = await database.ask(SQL["find"], {"hash": key_hash, "now": now})
     return KeyAccess(**rows[0]) if rows else None
+
+
+async def keyless(database: Database, pool: str) -> tuple[Pool | None, bool]:
+    """Return the pool of this name, and whether keys are required on this database."""
+    [row] = await database.ask(SQL["keyless"], {"name": pool})
+    return Pool(row["id"], row["name"]) if row["id"] else None, row["required"]
 
 
 async def any_required(database: Database) -> bool:

@@ -1,13 +1,13 @@
 """Memories, one fact per row, and their keyword index."""
 
 import asyncio
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from psycopg.rows import args_row, class_row
+from psycopg.rows import TupleRow, args_row, class_row
 
 from esker.server.core.clock import LATEST
 from esker.server.core.context.session_memory import SessionRowCounts
@@ -21,6 +21,7 @@ from esker.server.core.text import labels
 from esker.server.core.text.indexing import IndexedMemory, indexed_parts, part_values
 from esker.server.core.text.tokens import estimate_tokens
 from esker.server.db.database import Connection, Database
+from esker.server.db.pipeline import Query, fetch
 from esker.server.db.statements import Statements, as_json
 
 SQL = Statements(Path(__file__).parent / "sql/memories.sql")
@@ -161,9 +162,14 @@ async def raise_again(connection: Connection, again: Sequence[tuple[str, NewMemo
     await connection.execute(SQL["raise"], {"rows": as_json(rows)})
 
 
+def by_ids(ids: Collection[str]) -> Query[dict[str, Memory]]:
+    """Return rows by id; unknown ids are left out."""
+    return Query(SQL["get"], {"ids": list(ids)}, lambda rows: {row.id: row for row in rows}, class_row(Memory))
+
+
 async def get(connection: Connection, ids: Collection[str]) -> dict[str, Memory]:
     """Return rows by id; unknown ids are left out."""
-    return {memory.id: memory for memory in await _fetch(connection, "get", {"ids": list(ids)})}
+    return await fetch(connection, by_ids(ids))
 
 
 async def listed(connection: Connection, row_filter: Filter, before: str | None, limit: int) -> list[Memory]:
@@ -256,12 +262,14 @@ async def inherit_sources(connection: Connection, by: Mapping[str, str]) -> None
         await connection.execute(SQL["inherit_sources"], {"id": memory_id, "by_id": by_id})
 
 
-async def other_sources(connection: Connection, ids: Collection[str]) -> dict[str, list[Source]]:
+def other_sources(ids: Collection[str]) -> Query[dict[str, list[Source]]]:
     """Return the further sources of rows, by id; rows that were said once are missing."""
+    return Query(SQL["other_sources"], {"ids": list(ids)}, _sources_by_id)
+
+
+def _sources_by_id(rows: Iterable[TupleRow]) -> dict[str, list[Source]]:
     found: dict[str, list[Source]] = {}
-    for memory_id, session_id, seqs in await (
-        await connection.execute(SQL["other_sources"], {"ids": list(ids)})
-    ).fetchall():
+    for memory_id, session_id, seqs in rows:
         found.setdefault(memory_id, []).append(Source(session_id, seqs, []))
     return found
 
@@ -410,10 +418,14 @@ async def taken_from(connection: Connection, session_id: str, seqs: Collection[i
     return {str(row[0]) for row in await cursor.fetchall()}
 
 
-async def said_in(connection: Connection, ids: Collection[str]) -> dict[str, set[tuple[str, int]]]:
+def said_in(ids: Collection[str]) -> Query[dict[str, set[tuple[str, int]]]]:
     """Return the messages (session and seq) that rows come from, directly or through other rows, by their ids."""
+    return Query(SQL["said_in"], {"ids": list(ids)}, _messages_by_id)
+
+
+def _messages_by_id(rows: Iterable[TupleRow]) -> dict[str, set[tuple[str, int]]]:
     found: dict[str, set[tuple[str, int]]] = {}
-    for memory_id, session_id, seqs in await (await connection.execute(SQL["said_in"], {"ids": list(ids)})).fetchall():
+    for memory_id, session_id, seqs in rows:
         found.setdefault(memory_id, set()).update((session_id, seq) for seq in seqs)
     return found
 

@@ -15,6 +15,7 @@ from esker.server.core.errors import NotFound
 from esker.server.core.ids import new_ids
 from esker.server.core.text.indexing import part_values
 from esker.server.db.database import Connection
+from esker.server.db.pipeline import Query, fetch
 from esker.server.db.statements import Statements, as_json
 
 SQL = Statements(Path(__file__).parent / "sql/passages.sql")
@@ -162,14 +163,13 @@ async def start_over(connection: Connection, limit: int) -> int:
     return (await connection.execute(SQL["start_over"], {"limit": limit})).rowcount
 
 
-async def outdated(connection: Connection, ids: Collection[str], moment: datetime, as_of: datetime | None) -> set[str]:
+def outdated(ids: Collection[str], moment: datetime, as_of: datetime | None) -> Query[set[str]]:
     """Return those of these passages whose facts have all been superseded or have expired.
 
     It is judged at `moment`, the present, or by what was known at `as_of`.
     """
     values = {"ids": list(ids), "moment": as_of or moment, "as_of": as_of}
-    cursor = await connection.execute(SQL["outdated"], values)
-    return {str(row[0]) for row in await cursor.fetchall()}
+    return Query(SQL["outdated"], values, lambda rows: {str(row[0]) for row in rows})
 
 
 def missing(passage_id: str) -> NotFound:
@@ -178,8 +178,11 @@ def missing(passage_id: str) -> NotFound:
     return NotFound(f"There is no passage {passage_id!r} in this pool.", hint=hint)
 
 
+def by_ids(ids: Collection[str]) -> Query[dict[str, Passage]]:
+    """Return passages by id; unknown ids are left out."""
+    return Query(SQL["get"], {"ids": list(ids)}, lambda rows: {row.id: row for row in rows}, class_row(Passage))
+
+
 async def get(connection: Connection, ids: Collection[str]) -> dict[str, Passage]:
     """Return passages by id; unknown ids are left out."""
-    async with connection.cursor(row_factory=class_row(Passage)) as cursor:
-        await cursor.execute(SQL["get"], {"ids": list(ids)})
-        return {passage.id: passage for passage in await cursor.fetchall()}
+    return await fetch(connection, by_ids(ids))

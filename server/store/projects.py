@@ -3,15 +3,15 @@
 from pathlib import Path
 
 from esker.server.db.database import Connection
+from esker.server.db.pipeline import Query
 from esker.server.db.statements import Statements
 
 SQL = Statements(Path(__file__).parent / "sql/projects.sql")
 
 
-async def is_known(connection: Connection, project: str) -> bool:
-    """Whether a session, a memory or a passage belongs to a project."""
-    row = await (await connection.execute(SQL["is_known"], {"project": project})).fetchone()
-    return bool(row and row[0])
+def is_known(project: str | None) -> Query[bool]:
+    """Whether a session, a memory or a passage belongs to a project; None is known."""
+    return Query(SQL["is_known"], {"project": project}, lambda rows: bool(rows[0][0]))
 
 
 async def names(connection: Connection, limit: int) -> list[str]:

@@ -1,28 +1,50 @@
 """The two searches of recall, keyword and vector, each in one tier."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, LiteralString
+from typing import Any, Literal, LiteralString
 
 from psycopg.rows import DictRow, class_row, dict_row
 from psycopg.sql import Composed
 
 from esker.server.core.dates.window import Window
-from esker.server.core.recall.relevance import MAX_PARTS_OF_RARE_NAME, MAX_UNKNOWN_WORDS, RAREST_WORDS, word_factor
+from esker.server.core.recall.relevance import (
+    MAX_PARTS_OF_RARE_NAME,
+    MAX_UNKNOWN_WORDS,
+    RAREST_WORDS,
+    Signals,
+    word_factor,
+)
 from esker.server.core.recall.selection import TextHit
 from esker.server.core.records import Filter, Tier
 from esker.server.db.database import Connection
+from esker.server.db.pipeline import Answer, Query, send
 from esker.server.db.statements import Statements, for_pool, for_space
 from esker.server.store.memories import filter_values
-from esker.server.store.vectors import MARK, as_literal
+from esker.server.store.vectors import MARK, PoolSpace, as_literal
 
 SQL = Statements(Path(__file__).parent / "sql/search.sql")
-_SIZE: Mapping[Tier, LiteralString] = {"memory": SQL["size_memory"], "passage": SQL["size_passage"]}
 _BY_KEYWORD: Mapping[Tier, LiteralString] = {"memory": SQL["keyword_memory"], "passage": SQL["keyword_passage"]}
 _IN_SCOPE: Mapping[Tier, LiteralString] = {
     "memory": SQL["keyword_memory_in_scope"],
     "passage": SQL["keyword_passage_in_scope"],
+}
+_CANDIDATES: Mapping[Tier, LiteralString] = {
+    "memory": SQL["candidates_memory"],
+    "passage": SQL["candidates_passage"],
+}
+_CANDIDATES_FILTERED: Mapping[Tier, LiteralString] = {
+    "memory": SQL["candidates_memory_filtered"],
+    "passage": SQL["candidates_passage_filtered"],
+}
+_CANDIDATES_NEAR: Mapping[Tier, LiteralString] = {
+    "memory": SQL["candidates_memory_near"],
+    "passage": SQL["candidates_passage_near"],
+}
+_CANDIDATES_NEAR_IN_SCOPE: Mapping[Tier, LiteralString] = {
+    "memory": SQL["candidates_memory_near_in_scope"],
+    "passage": SQL["candidates_passage_near_in_scope"],
 }
 _WITHIN: Mapping[Tier, LiteralString] = {"memory": SQL["within_memory"], "passage": SQL["within_passage"]}
 _BY_VECTOR: Mapping[Tier, LiteralString] = {"memory": SQL["vector_memory"], "passage": SQL["vector_passage"]}
@@ -31,6 +53,8 @@ _NEAR: Mapping[Tier, LiteralString] = {"memory": SQL["near_memory"], "passage": 
 
 # The most rows of a scope that are counted and looked up; 20,000 look-ups take about 20 ms.
 _COUNTED = 20_000
+# Vectors that the index search reads at most. If no more are in scope, looking them up costs no more.
+_READ_BY_INDEX = 2_000
 # A scope is narrow if it has less than this fraction (1/4) of the tier's parts.
 _NARROW = 4
 
@@ -61,6 +85,9 @@ class TermBudget:
 
 
 EVERYTHING = TermBudget(enough=2**53)
+
+VectorWay = Literal["exact", "filtered", "near"]
+"""How vectors are searched: all of the tier, those of visible texts, or approximately by the index of the tier."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,95 +128,168 @@ class Size:
 
 @dataclass(frozen=True, slots=True)
 class Neighbour:
-    """A row next to the memory number `of_number` in its session; `tokens` are its own, `of_tokens` that memory's."""
+    """A row next to the memory number `of_number` in its session; `tokens` are its own, `of_tokens` that memory's.
+
+    `keyword` and `cosine` are its evidence; None if it has none, or is known already.
+    """
 
     of_number: int
     of_tokens: int
     id: str
     number: int
     tokens: int
+    keyword: float | None
+    cosine: float | None
 
 
-async def size(connection: Connection, tier: Tier, row_filter: Filter) -> Size:
-    """Return how many parts of texts a recall searches."""
-    values = {"session": row_filter.session, "project": row_filter.project, "most": _COUNTED}
-    async with connection.cursor(row_factory=class_row(Size)) as cursor:
-        await cursor.execute(_SIZE[tier], values)
-        found = await cursor.fetchone()
-    assert found is not None  # it is a count
-    return found
-
-
-async def by_keyword(
-    connection: Connection,
-    tier: Tier,
-    asked: QueryTerms,
-    row_filter: Filter,
-    limit: int,
-    *,
-    narrow: bool,
-    reading: TermBudget = TermBudget(),
-) -> tuple[list[TextHit], Weights | None]:
-    """Return the best texts by BM25, best first, and the weights of the terms if there are any.
-
-    `narrow` selects the statement that looks up the rows in scope. In a large pool, texts are found by the query's
-    rarer terms and very common ones only add to their scores; if that finds too few, as with a filter, all terms are
-    read. A score is a share of the highest possible score for the query's rarest words.
+@dataclass(frozen=True, slots=True)
+class VectorQuery:
+    """A vector in the space of a pool, and the way to search. `by_chance` is subtracted from the cosine of the nearest
+    part for each e-fold of parts.
     """
-    first, found = await _scored(connection, tier, asked, row_filter, limit, reading, narrow=narrow)
-    if first["looked_up"] < reading.looked_up * limit and not first["is_whole"]:
-        first, found = await _scored(connection, tier, asked, row_filter, limit, EVERYTHING, narrow=narrow)
-    if not found:
-        return [], None
-    factor = word_factor(float(first["known"]), float(first["unknown"]))
-    return found, Weights(asked.terms, first["weights"], float(first["mean_terms"]), float(first["ideal"]), factor)
+
+    space: PoolSpace
+    vector: Sequence[float]
+    way: VectorWay
+    by_chance: float
 
 
-async def _scored(
-    connection: Connection,
-    tier: Tier,
-    asked: QueryTerms,
-    row_filter: Filter,
-    limit: int,
-    reading: TermBudget,
-    *,
-    narrow: bool,
-) -> tuple[DictRow, list[TextHit]]:
-    """Return a row with the figures of the whole search, and the texts that were found."""
-    values: dict[str, Any] = {
-        **filter_values(row_filter),
-        "tier": MARK[tier],
-        "terms": asked.terms,
-        "words": asked.words,
-        "names": asked.names,
+@dataclass(frozen=True, slots=True)
+class Search:
+    """A search in one tier by keyword and, with a `meaning`, by vector; each finds at most `limit` texts.
+
+    In a large pool, texts are found by the query's rarer terms and very common ones only add to their scores.
+    """
+
+    tier: Tier
+    asked: QueryTerms
+    row_filter: Filter
+    size: Size
+    limit: int
+    meaning: VectorQuery | None = None
+    reading: TermBudget = TermBudget()
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The texts that either search found, with the evidence of both: ids and signals by number.
+
+    `by_keyword` and `by_vector` are the numbers that each search found, best first. `looked_up` and `nearest` count the
+    parts that each considered; `is_whole`: all terms were read.
+    """
+
+    ids: Mapping[int, str] = field(default_factory=dict[int, str])
+    signals: Mapping[int, Signals] = field(default_factory=dict[int, Signals])
+    by_keyword: Sequence[int] = ()
+    by_vector: Sequence[int] = ()
+    weights: Weights | None = None
+    looked_up: int = 0
+    nearest: int = 0
+    is_whole: bool = True
+
+
+def sizes(row_filter: Filter) -> Query[dict[Tier, Size]]:
+    """Return how many parts of texts a recall searches in each tier."""
+    values = {"session": row_filter.session, "project": row_filter.project, "most": _COUNTED}
+    return Query(SQL["sizes"], values, lambda rows: {tier: Size(in_tier, in_scope) for tier, in_tier, in_scope in rows})
+
+
+def search_way(size: Size, *, indexed: bool) -> VectorWay:
+    """Return the fastest way to search the vectors of a tier that may have an index."""
+    if size.is_narrow and (not indexed or size.searched <= _READ_BY_INDEX):
+        return "filtered"
+    return "near" if indexed else "exact"
+
+
+async def find(connection: Connection, searches: Sequence[Search]) -> list[Found]:
+    """Run searches in one round trip. A search that found too few texts, as with a filter, is repeated in full.
+
+    A keyword score is a share of the highest possible score for the query's rarest words.
+    """
+    answers = [await _send(connection, one) for one in searches]
+    found = [await answer for answer in answers]
+    again = [_in_full(one, first) for one, first in zip(searches, found, strict=True)]
+    return [await (await _send(connection, one)) if one else first for one, first in zip(again, found, strict=True)]
+
+
+def _in_full(one: Search, found: Found) -> Search | None:
+    """Return the search by all terms and exact vectors if that may find more than it did, else None."""
+    few_words = bool(one.asked.terms) and not found.is_whole and found.looked_up < one.reading.looked_up * one.limit
+    few_near = one.meaning is not None and one.meaning.way == "near" and found.nearest < one.limit
+    if not few_words and not few_near:
+        return None
+    meaning = replace(one.meaning, way="filtered") if one.meaning and few_near else one.meaning
+    return replace(one, meaning=meaning, reading=EVERYTHING if few_words else one.reading)
+
+
+async def _send(connection: Connection, one: Search) -> Answer[Found]:
+    statement, values = _statement(one), _values(one)
+    query = Query(statement, values, lambda rows: _found(one, rows), dict_row)
+    if one.meaning is None or one.meaning.way != "near":
+        return await send(connection, query)
+    await connection.execute(SQL["only_as_indexed"])
+    answer = await send(connection, query)
+    await connection.execute(SQL["in_any_way"])
+    return answer
+
+
+def _statement(one: Search) -> LiteralString | Composed:
+    if one.meaning is None:
+        return (_IN_SCOPE if one.size.is_narrow else _BY_KEYWORD)[one.tier]
+    space = one.meaning.space
+    match one.meaning.way:
+        case "exact":
+            return for_space(_CANDIDATES[one.tier], space.name)
+        case "filtered":
+            return for_space(_CANDIDATES_FILTERED[one.tier], space.name)
+        case "near":
+            near = _CANDIDATES_NEAR_IN_SCOPE if one.size.is_narrow else _CANDIDATES_NEAR
+            return for_pool(near[one.tier], space.name, space.pool_id)
+
+
+def _values(one: Search) -> dict[str, Any]:
+    values = {
+        **filter_values(one.row_filter),
+        "tier": MARK[one.tier],
+        "terms": one.asked.terms,
+        "words": one.asked.words,
+        "names": one.asked.names,
         "max_parts": MAX_PARTS_OF_RARE_NAME,
         "rarest": RAREST_WORDS,
         "max_unknown": MAX_UNKNOWN_WORDS,
-        "limit": limit,
-        "looked_up": reading.looked_up * limit,
-        "enough": reading.enough,
-        "most": reading.most,
+        "limit": one.limit,
+        "looked_up": one.reading.looked_up * one.limit,
+        "enough": one.reading.enough,
+        "most": one.reading.most,
     }
-    async with connection.cursor(row_factory=dict_row) as cursor:
-        await cursor.execute((_IN_SCOPE if narrow else _BY_KEYWORD)[tier], values)
-        rows = await cursor.fetchall()
-    return rows[0], [TextHit(row["id"], row["number"], row["score"], named=row["named"]) for row in rows if row["id"]]
+    return values | _meaning_values(one.meaning)
 
 
-async def keyword_scores(
-    connection: Connection, tier: Tier, weights: Weights, numbers: Collection[int]
-) -> dict[int, float]:
-    """Return the scores of some texts, by number, in an earlier search; a text that is missing has 0."""
-    values = {
-        "tier": MARK[tier],
-        "terms": weights.terms,
-        "weights": weights.weights,
-        "mean_terms": weights.mean_terms,
-        "ideal": weights.ideal,
-        "numbers": list(numbers),
-    }
-    cursor = await connection.execute(SQL["keyword_scores"], values)
-    return {int(row[0]): float(row[1]) for row in await cursor.fetchall()}
+def _meaning_values(meaning: VectorQuery | None) -> dict[str, Any]:
+    return {"vector": as_literal(meaning.vector), "by_chance": meaning.by_chance} if meaning else {}
+
+
+def _found(one: Search, rows: Sequence[DictRow]) -> Found:
+    first = rows[0]  # the figures of the whole search, also if nothing was found
+    texts = [row for row in rows if row["number"] is not None]
+    signals = {row["number"]: Signals(row["score"] or 0.0, row.get("cosine"), bool(row["named"])) for row in texts}
+    by_keyword = [row["number"] for row in texts if row.get("keyword", True)]
+    by_vector = [row["number"] for row in texts if row.get("vector") and row["cosine"] is not None]
+    return Found(
+        ids={row["number"]: row["id"] for row in texts},
+        signals=signals,
+        by_keyword=sorted(by_keyword, key=lambda number: (-signals[number].keyword, -number)),
+        by_vector=sorted(by_vector, key=lambda number: (-(signals[number].cosine or 0.0), -number)),
+        weights=_weights(one.asked, first) if by_keyword else None,
+        looked_up=first["looked_up"],
+        nearest=first.get("nearest", 0),
+        is_whole=bool(first["is_whole"]),
+    )
+
+
+def _weights(asked: QueryTerms, first: DictRow) -> Weights:
+    factor = word_factor(float(first["known"]), float(first["unknown"]))
+    return Weights(asked.terms, first["weights"], float(first["mean_terms"]), float(first["ideal"]), factor)
 
 
 async def by_vector(
@@ -238,29 +338,29 @@ async def _nearest(
         return await cursor.fetchall()
 
 
-async def cosines(
-    connection: Connection,
-    tier: Tier,
-    space: str,
-    vector: Sequence[float],
+def neighbours(
     numbers: Collection[int],
-    *,
-    by_chance: float,
-) -> dict[int, float]:
-    """Return the cosines of these texts, by number; those without vectors are missing.
+    known: Collection[int],
+    row_filter: Filter,
+    weights: Weights | None,
+    meaning: VectorQuery | None,
+) -> Query[list[Neighbour]]:
+    """Return the visible neighbours of some memories in their sessions, with the evidence for those not `known`.
 
-    It is the cosine of the nearest part, less `by_chance` for each e-fold of parts.
+    `weights` are those of the search that found the memories; without them there is no keyword evidence.
     """
-    values = {"tier": MARK[tier], "vector": as_literal(vector), "numbers": list(numbers), "by_chance": by_chance}
-    cursor = await connection.execute(for_space(SQL["cosines"], space), values)
-    return {int(row[0]): float(row[1]) for row in await cursor.fetchall()}
-
-
-async def around(connection: Connection, numbers: Collection[int], row_filter: Filter) -> list[Neighbour]:
-    """Return the visible neighbours of some memories in their sessions."""
-    async with connection.cursor(row_factory=class_row(Neighbour)) as cursor:
-        await cursor.execute(SQL["around"], {**filter_values(row_filter), "numbers": list(numbers)})
-        return await cursor.fetchall()
+    values = {
+        **filter_values(row_filter),
+        "numbers": list(numbers),
+        "known": list(known),
+        "tier": MARK["memory"],
+        "terms": weights.terms if weights else [],
+        "weights": weights.weights if weights else [],
+        "mean_terms": weights.mean_terms if weights else 1.0,
+        "ideal": weights.ideal if weights else 1.0,
+    }
+    statement = for_space(SQL["neighbours_near"], meaning.space.name) if meaning else SQL["neighbours"]
+    return Query(statement, values | _meaning_values(meaning), list, class_row(Neighbour))
 
 
 async def said_within(connection: Connection, tier: Tier, window: Window, row_filter: Filter, limit: int) -> list[str]:
@@ -270,9 +370,9 @@ async def said_within(connection: Connection, tier: Tier, window: Window, row_fi
     return [str(row[0]) for row in await cursor.fetchall()]
 
 
-async def near_pairs(
-    connection: Connection, space: str, ids: Collection[str], least: float
-) -> dict[tuple[str, str], float]:
+def near_pairs(space: str, ids: Collection[str], least: float) -> Query[dict[tuple[str, str], float]]:
     """Return the cosines of at least `least` between these memories, by sorted pairs of ids."""
-    cursor = await connection.execute(for_space(SQL["near_pairs"], space), {"ids": list(ids), "least": least})
-    return {(str(row[0]), str(row[1])): float(row[2]) for row in await cursor.fetchall()}
+    values = {"ids": list(ids), "least": least}
+    return Query(
+        for_space(SQL["near_pairs"], space), values, lambda rows: {(one, other): cosine for one, other, cosine in rows}
+    )

@@ -16,6 +16,7 @@ from esker.server.core.errors import LeaseLost, NotFound
 from esker.server.core.facts.records import Observed
 from esker.server.core.page_cursor import PageCursor
 from esker.server.db.database import Connection
+from esker.server.db.pipeline import Query, fetch
 from esker.server.db.statements import Statements
 from esker.server.store.messages import MessageToStore
 
@@ -48,11 +49,19 @@ async def upsert(
     return found
 
 
+def by_id(session_id: str) -> Query[StoredSession]:
+    """Return a session. Reading the answer raises NotFound."""
+    return Query(
+        SQL["get"],
+        {"id": session_id},
+        lambda rows: _existing(next(iter(rows), None), session_id),
+        class_row(StoredSession),
+    )
+
+
 async def get(connection: Connection, session_id: str) -> StoredSession:
     """Return a session. Raises NotFound."""
-    async with connection.cursor(row_factory=class_row(StoredSession)) as cursor:
-        await cursor.execute(SQL["get"], {"id": session_id})
-        return _existing(await cursor.fetchone(), session_id)
+    return await fetch(connection, by_id(session_id))
 
 
 async def several(connection: Connection, session_ids: Collection[str]) -> dict[str, StoredSession]:
@@ -114,10 +123,9 @@ async def latest_with_task(connection: Connection, project: str | None) -> Store
         return await cursor.fetchone()
 
 
-async def unobserved_tokens(connection: Connection, session_id: str | None) -> int:
+def unobserved_tokens(session_id: str | None) -> Query[int]:
     """Return the tokens of unobserved messages in one session or (None) in the pool."""
-    row = await (await connection.execute(SQL["unobserved_tokens"], {"session": session_id})).fetchone()
-    return int(row[0]) if row else 0
+    return Query(SQL["unobserved_tokens"], {"session": session_id}, lambda rows: int(rows[0][0]))
 
 
 async def extend(connection: Connection, session_id: str, new: Sequence[MessageToStore], now: datetime) -> int:

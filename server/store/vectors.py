@@ -2,16 +2,17 @@
 
 import json
 import uuid
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Literal
 
-from psycopg.rows import class_row
+from psycopg.rows import TupleRow, class_row
 
 from esker.server.core.records import Calibration, Calibrations, Space, Tier
 from esker.server.db.database import Connection, Database
+from esker.server.db.pipeline import Query, fetch
 from esker.server.db.statements import Statements, for_space
 
 SQL = Statements(Path(__file__).parent / "sql/vectors.sql")
@@ -105,9 +106,17 @@ async def recalibrate(connection: Connection, space: Space) -> None:
     await connection.execute(SQL["recalibrate"], {"space": space.name, "calibration": calibration})
 
 
+def all_spaces() -> Query[list[PoolSpace]]:
+    """Return the spaces of the pool, oldest first."""
+    return Query(SQL["spaces"], {}, _spaces)
+
+
 async def spaces(connection: Connection) -> list[PoolSpace]:
     """Return the spaces of the pool, oldest first."""
-    found = await (await connection.execute(SQL["spaces"])).fetchall()
+    return await fetch(connection, all_spaces())
+
+
+def _spaces(rows: Iterable[TupleRow]) -> list[PoolSpace]:
     return [
         PoolSpace(
             *plain,
@@ -115,7 +124,7 @@ async def spaces(connection: Connection) -> list[PoolSpace]:
             indexed=frozenset(TIER[mark] for mark in indexed),
             pool_id=pool_id,
         )
-        for *plain, calibration, indexed, pool_id in found
+        for *plain, calibration, indexed, pool_id in rows
     ]
 
 
@@ -263,9 +272,9 @@ async def revive(connection: Connection, now: datetime) -> int:
     return (await connection.execute(SQL["revive"], {"now": now})).rowcount
 
 
-async def waiting(connection: Connection, space: str) -> int:
-    """Return how many rows wait for their vector in `space`."""
-    return await _count(connection, "waiting", space)
+def waiting() -> Query[int]:
+    """Return how many rows wait for their vector in the active space."""
+    return Query(SQL["waiting"], {}, lambda rows: int(rows[0][0]))
 
 
 async def unfinished(connection: Connection, space: str) -> int:

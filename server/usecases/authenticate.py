@@ -38,9 +38,11 @@ async def authenticate(parts: Parts, key: str | None) -> Principal:
         if found is None:
             raise Unauthorized("This key is unknown, revoked or expired.")
         return Principal(found.pool_id, found.pool_name, found.key_id, frozenset(found.scopes))
-    if await keys.any_required(parts.database):
+    pool, required = await keys.keyless(parts.database, DEFAULT_POOL)
+    if required:
         raise Unauthorized
-    pool = await require_pool(parts, DEFAULT_POOL)
+    if pool is None:
+        raise _missing(DEFAULT_POOL)
     return Principal(pool.id, pool.name, "local", frozenset(SCOPES))
 
 
@@ -53,8 +55,12 @@ async def require_pool(parts: Parts, name: str) -> Pool:
     """Return the pool called `name`. Raises NotFound."""
     pool = await pools.by_name(parts.database, name)
     if pool is None:
-        raise NotFound(f"There is no pool {name!r}.", hint="`esker pool create NAME` makes one.")
+        raise _missing(name)
     return pool
+
+
+def _missing(pool: str) -> NotFound:
+    return NotFound(f"There is no pool {pool!r}.", hint="`esker pool create NAME` makes one.")
 
 
 async def create_pool(parts: Parts, name: str) -> Pool:

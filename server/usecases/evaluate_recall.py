@@ -20,6 +20,7 @@ from esker.server.core.recall.answer import Hit
 from esker.server.core.records import TIERS, Filter, Ranking, Tier
 from esker.server.core.text.terms import index_terms, telling_words
 from esker.server.db.database import Connection
+from esker.server.db.pipeline import fetch
 from esker.server.store import evaluation, search
 from esker.server.store.vectors import PoolSpace
 from esker.server.usecases.find_candidates import MOST
@@ -63,9 +64,10 @@ async def make_questions(
     of_memories = limit - (limit // _OF_PASSAGES if passages else 0)
     frequencies: dict[Tier, Mapping[str, int]] = {}
     sizes: dict[Tier, int] = {}
+    whole = await fetch(connection, search.sizes(what))
     for tier, terms in terms_of([*texts, *passages]).items():
         frequencies[tier] = await evaluation.term_frequencies(connection, tier, terms, MOST_FEW + 1)
-        sizes[tier] = (await search.size(connection, tier, what)).in_tier
+        sizes[tier] = whole[tier].in_tier
 
     def about(some: Sequence[MemoryText], most: int) -> list[KnownAnswer]:
         return known_answers(some, frequencies, sizes, limit=most, seed=seed)
@@ -154,7 +156,7 @@ async def _by_meaning(evaluated: EvaluatedPool, question: KnownAnswer, answers: 
     semantic = await semantic_of(evaluated.parts, space, RecallRequest(question.query), question.query)
     if space is None or semantic.space is None:
         return ByMeaning(reason=semantic.reason)
-    size = await search.size(evaluated.connection, question.tier, evaluated.what)
+    size = (await fetch(evaluated.connection, search.sizes(evaluated.what)))[question.tier]
 
     async def nearest(way: PoolSpace) -> int | None:
         found = await find_nearest(

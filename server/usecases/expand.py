@@ -24,6 +24,7 @@ from esker.server.core.recall.expansion_fit import MIN_TOKENS, fitted
 from esker.server.core.records import Memory, Source, SourcedMemory
 from esker.server.core.sources import sourced
 from esker.server.db.database import Connection
+from esker.server.db.pipeline import fetch
 from esker.server.store import memories, messages, passages, sessions
 from esker.server.store.messages import SourceMessage
 from esker.server.usecases.parts import Parts
@@ -76,7 +77,7 @@ async def expand(parts: Parts, pool_id: str, asked: ExpandRequest) -> Expansion:
 
 async def _expand_memory(connection: Connection, memory_id: str, around: int, now: datetime) -> Expansion:
     rows, omitted = await _walk(connection, memory_id)
-    other_sources = await memories.other_sources(connection, [row.memory.id for row in rows])
+    other_sources = await fetch(connection, memories.other_sources([row.memory.id for row in rows]))
     expanded = [_expanded(row, other_sources.get(row.memory.id, ()), now) for row in rows]
     cited = _cited(row.memory for row in expanded)
     excerpts = await _excerpts(connection, cited[:_MOST_CITED], around, now)

@@ -1,16 +1,25 @@
-"""Find the candidates of a question in one tier, by both searches and among the neighbours of their results."""
+"""Find the candidates of questions, by both searches and among the neighbours of their results."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from esker.server.core.recall.relevance import CHANCE_PER_E_FOLD, Scale, Signals, word_factor_in
-from esker.server.core.recall.selection import Candidates, TextHit
+from esker.server.core.recall.selection import Candidates
 from esker.server.core.records import Calibration, Filter, Ranking, Tier
 from esker.server.db.database import Connection
-from esker.server.store import search
-from esker.server.store.search import Neighbour, QueryTerms, Size, Weights
+from esker.server.db.pipeline import Query, send
+from esker.server.store.search import (
+    Found,
+    Neighbour,
+    QueryTerms,
+    Search,
+    Size,
+    VectorQuery,
+    find,
+    neighbours,
+    search_way,
+)
 from esker.server.store.vectors import PoolSpace
-from esker.server.usecases.find_nearest import find_nearest
 
 MOST = 100
 """Most texts that each search returns; several parts of one text count as several."""
@@ -35,96 +44,94 @@ class Question:
     names_alone: bool = False
 
 
-async def find_candidates(connection: Connection, tier: Tier, asked: Question, row_filter: Filter) -> Candidates:
-    """Return the texts of a tier that may answer, with the evidence for each.
+@dataclass(frozen=True, slots=True)
+class _Searched:
+    """A search for a question in a tier, and its results."""
 
-    `connection` must see one snapshot (`Database.moment`): rows are found by one statement and read by another.
-    """
-    size = await search.size(connection, tier, row_filter)
-    nearest: list[TextHit] = []
-    if asked.space:
-        nearest = await find_nearest(connection, tier, asked.space, asked.vector, row_filter, size, MOST)
-    by_keyword: list[TextHit] = []
-    weights: Weights | None = None
-    if size.in_tier and asked.words.terms:
-        by_keyword, weights = await search.by_keyword(
-            connection, tier, asked.words, row_filter, MOST, narrow=size.is_narrow
-        )
-    signals = await _signals(connection, tier, asked, nearest, by_keyword, weights)
-    near = {
-        hit.id: cosine
-        for hit in nearest
-        if hit.number in signals and (cosine := signals[hit.number].cosine) is not None
-    }
-    found = Candidates(
-        tier,
-        _scale(asked, size, weights),
-        keyword=[hit.id for hit in by_keyword],
-        vector=sorted(near, key=lambda text_id: -near[text_id]),
-        numbers={hit.id: hit.number for hit in (*nearest, *by_keyword) if hit.number in signals},
-        signals=signals,
-    )
-    if tier == "passage" or asked.ranking != "full":
-        return found
-    return await _with_neighbours(connection, asked, row_filter, found, weights)
+    asked: Question
+    search: Search
+    found: Found
+
+    @property
+    def scale(self) -> Scale:
+        """The scale of the results."""
+        texts, weights = self.search.size.searched, self.found.weights
+        factor = word_factor_in(weights.word_factor, texts) if weights else 1.0
+        by_meaning = self.asked.space is not None
+        return Scale(self.asked.calibration, self.asked.tries * texts, by_meaning=by_meaning, word_factor=factor)
 
 
-def _scale(asked: Question, size: Size, weights: Weights | None) -> Scale:
-    factor = word_factor_in(weights.word_factor, size.searched) if weights else 1.0
-    return Scale(asked.calibration, asked.tries * size.searched, by_meaning=asked.space is not None, word_factor=factor)
-
-
-async def _signals(
+async def find_candidates(
     connection: Connection,
-    tier: Tier,
-    asked: Question,
-    nearest: Sequence[TextHit],
-    by_keyword: Sequence[TextHit],
-    weights: Weights | None,
-) -> dict[int, Signals]:
-    """Return the evidence of both searches for the texts that either has found."""
-    keyword = {hit.number: hit.score for hit in by_keyword}
-    named = {hit.number for hit in by_keyword if hit.named}
-    cosines = await _cosines(connection, tier, asked, keyword.keys() | {hit.number for hit in nearest})
-    keyword |= await _keyword_scores(connection, tier, weights, cosines.keys() - keyword.keys())
-    return {
-        number: Signals(keyword.get(number, 0.0), cosines.get(number), number in named)
-        for number in keyword.keys() | cosines.keys()
-        # The vector of an identifier means nothing.
-        if number in keyword or not asked.names_alone
-    }
+    questions: Sequence[Question],
+    tiers: Sequence[Tier],
+    row_filter: Filter,
+    sizes: Mapping[Tier, Size],
+) -> list[Candidates]:
+    """Return the texts of each tier that may answer each question, with the evidence for each.
+
+    `connection` must see one snapshot (`Database.moment_pipeline`): one statement finds rows, another reads them.
+    """
+    wanted = [(one, _search(one, tier, row_filter, sizes[tier])) for one in questions for tier in tiers]
+    wanted = [(asked, search) for asked, search in wanted if search.size.in_tier]
+    found = await find(connection, [search for _, search in wanted])
+    searched = [
+        _Searched(asked, search, _meant(asked, result)) for (asked, search), result in zip(wanted, found, strict=True)
+    ]
+    return await _with_neighbours(connection, searched, row_filter)
 
 
-async def _cosines(connection: Connection, tier: Tier, asked: Question, numbers: Collection[int]) -> dict[int, float]:
-    if not asked.space or not numbers:
-        return {}
-    by_chance = CHANCE_PER_E_FOLD * asked.calibration.deviation
-    return await search.cosines(connection, tier, asked.space.name, asked.vector, numbers, by_chance=by_chance)
+def _search(asked: Question, tier: Tier, row_filter: Filter, size: Size) -> Search:
+    meaning = None
+    if asked.space:
+        by_chance = CHANCE_PER_E_FOLD * asked.calibration.deviation
+        way = search_way(size, indexed=tier in asked.space.indexed)
+        meaning = VectorQuery(asked.space, asked.vector, way, by_chance)
+    return Search(tier, asked.words, row_filter, size, MOST, meaning)
 
 
-async def _keyword_scores(
-    connection: Connection, tier: Tier, weights: Weights | None, numbers: Collection[int]
-) -> dict[int, float]:
-    if weights is None or not numbers:
-        return {}
-    return await search.keyword_scores(connection, tier, weights, numbers)
+def _meant(asked: Question, found: Found) -> Found:
+    """Return the results without those that only the vector of an identifier found, which means nothing."""
+    if not asked.names_alone:
+        return found
+    signals = {number: each for number, each in found.signals.items() if each.keyword > 0}
+    return replace(found, signals=signals, by_vector=[number for number in found.by_vector if number in signals])
 
 
 async def _with_neighbours(
-    connection: Connection, asked: Question, row_filter: Filter, found: Candidates, weights: Weights | None
-) -> Candidates:
-    """Return the candidates with the neighbours of the best, which become candidates, too."""
-    best = sorted(found.signals, key=lambda number: -found.scale.relevance(found.signals[number]))[:_WITH_NEIGHBOURS]
-    around = await search.around(connection, best, row_filter)
-    new = {neighbour.number for neighbour in around} - found.signals.keys()
-    keyword = await _keyword_scores(connection, "memory", weights, new)
-    cosines = await _cosines(connection, "memory", asked, new)
-    return replace(
-        found,
-        numbers={**{neighbour.id: neighbour.number for neighbour in around}, **found.numbers},
-        signals={**{n: Signals(keyword.get(n, 0.0), cosines.get(n)) for n in new}, **found.signals},
+    connection: Connection, searched: Sequence[_Searched], row_filter: Filter
+) -> list[Candidates]:
+    """Return candidates: those of memories with the neighbours of the best, which become candidates, too."""
+    answers = [
+        await send(connection, _neighbours(one, row_filter))
+        if one.search.tier == "memory" and one.asked.ranking == "full" and one.found.signals
+        else None
+        for one in searched
+    ]
+    return [_candidates(one, await answer if answer else []) for one, answer in zip(searched, answers, strict=True)]
+
+
+def _neighbours(one: _Searched, row_filter: Filter) -> Query[list[Neighbour]]:
+    signals, scale = one.found.signals, one.scale
+    best = sorted(signals, key=lambda number: -scale.relevance(signals[number]))[:_WITH_NEIGHBOURS]
+    return neighbours(best, signals.keys(), row_filter, one.found.weights, one.search.meaning)
+
+
+def _candidates(one: _Searched, around: Sequence[Neighbour]) -> Candidates:
+    found = one.found
+    new = {each.number: Signals(each.keyword or 0.0, each.cosine) for each in around}
+    return Candidates(
+        one.search.tier,
+        one.scale,
+        keyword=[found.ids[number] for number in found.by_keyword],
+        vector=[found.ids[number] for number in found.by_vector],
+        numbers={
+            **{each.id: each.number for each in around},
+            **{found.ids[number]: number for number in found.signals},
+        },
+        signals={**new, **found.signals},
         neighbours=_both_ways(around),
-        tokens={one.of_number: one.of_tokens for one in around} | {one.number: one.tokens for one in around},
+        tokens={each.of_number: each.of_tokens for each in around} | {each.number: each.tokens for each in around},
     )
 
 

@@ -9,9 +9,6 @@ from esker.server.store import search
 from esker.server.store.search import Size
 from esker.server.store.vectors import PoolSpace
 
-# Vectors that the index search reads at most. If no more are in scope, looking them up costs no more.
-_READ_BY_INDEX = 2_000
-
 
 async def find_nearest(
     connection: Connection,
@@ -27,10 +24,10 @@ async def find_nearest(
     `limit` counts parts. If the index search returns fewer, the filter leaves few or the index missed some, so the
     search is repeated exactly.
     """
-    is_indexed = tier in space.indexed
-    if size.is_narrow and (not is_indexed or size.searched <= _READ_BY_INDEX):
+    way = search.search_way(size, indexed=tier in space.indexed)
+    if way == "filtered":
         found = await search.by_vector_filtered(connection, tier, space.name, vector, row_filter, limit)
-    elif not is_indexed:
+    elif way == "exact":
         found = await search.by_vector(connection, tier, space.name, vector, row_filter, limit)
     else:
         found = await search.by_vector_index(connection, tier, space.name, space.pool_id, vector, row_filter, limit)

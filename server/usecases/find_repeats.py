@@ -8,6 +8,7 @@ from esker.server.core.facts.duplicate_pairs import compared, repeats
 from esker.server.core.facts.retelling import RETOLD
 from esker.server.core.records import Memory
 from esker.server.db.database import Connection
+from esker.server.db.pipeline import fetch
 from esker.server.store import search
 
 # Rows whose vectors are compared pairwise in one statement.
@@ -33,7 +34,7 @@ async def find_repeats(connection: Connection, space: str | None, rows: Iterable
     ready = await asyncio.to_thread(compared, rows)
     near: dict[tuple[str, str], float] = {}
     for ids in _batches(ready.by_gist) if space else ():
-        near |= await search.near_pairs(connection, space or "", ids, RETOLD)
+        near |= await fetch(connection, search.near_pairs(space or "", ids, RETOLD))
     return Repeats(await asyncio.to_thread(repeats, ready, near), len(ready.crowded))
 
 

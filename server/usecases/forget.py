@@ -13,6 +13,7 @@ from esker.server.core.reports import Receipt
 from esker.server.core.sources import sources_of
 from esker.server.core.text.labels import without_notes
 from esker.server.db.database import Connection
+from esker.server.db.pipeline import fetch
 from esker.server.store import audit, groups, jobs, memories, messages, packs, passages, sessions, vectors
 from esker.server.usecases.cut_passages import leave_out_of_passages
 from esker.server.usecases.parts import Parts
@@ -139,7 +140,7 @@ async def _lock(
     """
     same = await _saying_the_same(connection, memory_ids)
     rows = await memories.get(connection, same | await memories.drawn_from(connection, same))
-    other_sources = await memories.other_sources(connection, same)
+    other_sources = await fetch(connection, memories.other_sources(same))
     # Rows that become live again are locked with the rest, and so are their sessions.
     replaced = await memories.get(connection, await memories.replaced_by(connection, rows))
     quoting = await memories.quoting(connection, rows.values())
@@ -173,7 +174,7 @@ def _says_the_same(row: Memory, rows: Mapping[str, Memory]) -> bool:
 
 async def _said_in(connection: Connection, rows: Sequence[Memory]) -> dict[str, list[int]]:
     """Return the messages in which rows were said, first or again, as session id → seqs."""
-    other_sources = await memories.other_sources(connection, [row.id for row in rows])
+    other_sources = await fetch(connection, memories.other_sources([row.id for row in rows]))
     said_in: dict[str, set[int]] = {}
     for source in (source for row in rows for source in sources_of(row, other_sources.get(row.id, ()))):
         if source.session_id and source.seqs:

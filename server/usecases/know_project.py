@@ -4,6 +4,7 @@ import asyncio
 
 from esker.server.core.similar_projects import UnknownProject, nearest
 from esker.server.db.database import Connection
+from esker.server.db.pipeline import fetch
 from esker.server.store import projects
 
 # Most project names that an unknown one is compared with.
@@ -12,7 +13,12 @@ _MOST_NAMES = 2_000
 
 async def unknown_project(connection: Connection, project: str | None) -> UnknownProject | None:
     """Return a project that nothing belongs to, with similar names; None if it is known."""
-    if project is None or await projects.is_known(connection, project):
+    if project is None or await fetch(connection, projects.is_known(project)):
         return None
+    return await similar_projects(connection, project)
+
+
+async def similar_projects(connection: Connection, project: str) -> UnknownProject:
+    """Return a project that nothing belongs to, with similar names."""
     known = await projects.names(connection, _MOST_NAMES)
     return UnknownProject(project, await asyncio.to_thread(nearest, project, known))

@@ -8,6 +8,7 @@ from esker.server.core.errors import EmbedderDown, TextRefused
 from esker.server.core.recall.calibration import calibration_for
 from esker.server.core.text.terms import asked_names, asked_terms, asks_of_names_alone
 from esker.server.db.database import Connection
+from esker.server.db.pipeline import fetch
 from esker.server.store import vectors
 from esker.server.store.search import QueryTerms
 from esker.server.store.vectors import PoolSpace
@@ -32,16 +33,19 @@ class QueryVector:
 
 async def active_space(connection: Connection, parts: Parts) -> tuple[PoolSpace | None, int]:
     """Return the space that recall uses in this pool, and how many rows have no vector in it yet."""
-    spaces = await vectors.spaces(connection)
+    active = active_of(parts, await vectors.spaces(connection))
+    if active:
+        return active, await fetch(connection, vectors.waiting())
+    return None, await vectors.live_rows(connection) if parts.embedders else 0
+
+
+def active_of(parts: Parts, spaces: Sequence[PoolSpace]) -> PoolSpace | None:
+    """Return the space that recall uses, and begin to load the model that it will switch to."""
     if parts.embedders:
         for space in spaces:
-            # Load the model that recall will switch to before it does.
             if space.state == "building":
                 parts.embedders.prepare(space.source)
-    active = next((space for space in spaces if space.state == "active"), None)
-    if active:
-        return active, await vectors.waiting(connection, active.name)
-    return None, await vectors.live_rows(connection) if parts.embedders else 0
+    return next((space for space in spaces if space.state == "active"), None)
 
 
 async def semantic_of(parts: Parts, space: PoolSpace | None, asked: RecallRequest, query: str) -> QueryVector:

@@ -1,11 +1,12 @@
 """Recall: answer a question from the pool, by keyword and by meaning, or answer that nothing is known."""
 
 import asyncio
-from collections.abc import Collection, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal
 
+from esker.server.core.conversation.records import Passage
 from esker.server.core.dates.asked import AskedTime, asked_time
 from esker.server.core.dates.window import Anchor, Window, anchored_window
 from esker.server.core.facts.retelling import RETOLD
@@ -31,12 +32,14 @@ from esker.server.core.recall.selection import (
     ranked,
     without_seen,
 )
-from esker.server.core.records import Filter
+from esker.server.core.records import Filter, Memory, Source, Tier
 from esker.server.core.similar_projects import UnknownProject
 from esker.server.core.text.labels import without_label
 from esker.server.core.text.terms import asks_of_something
 from esker.server.db.database import Connection
-from esker.server.store import memories, passages, search, sessions
+from esker.server.db.pipeline import Answer, known, send
+from esker.server.store import memories, passages, projects, search, sessions, vectors
+from esker.server.store.search import Size
 from esker.server.store.vectors import PoolSpace
 from esker.server.usecases.find_candidates import Question, find_candidates
 from esker.server.usecases.know_project import unknown_project
@@ -44,7 +47,7 @@ from esker.server.usecases.paraphrase import paraphrase
 from esker.server.usecases.parts import Parts
 from esker.server.usecases.query_embedding import (
     QueryVector,
-    active_space,
+    active_of,
     paraphrased_questions,
     question_of,
     semantic_of,
@@ -72,6 +75,7 @@ class _RecallScope:
     row_filter: Filter
     timezone: str
     space: PoolSpace | None
+    sizes: Mapping[Tier, Size]
     pending: int
     unobserved: int
     unknown: UnknownProject | None
@@ -91,8 +95,8 @@ class _ReadQuery:
 
 
 @dataclass(frozen=True, slots=True)
-class _RankedTexts:
-    """The relevant candidates, best first, and the others; the texts of the first ones (`read`) were read.
+class _Ranked:
+    """The relevant candidates, best first, and the others; the texts of the first ones are `read`.
 
     `seen` counts relevant candidates that the caller has already.
     """
@@ -100,7 +104,6 @@ class _RankedTexts:
     relevant: list[RankedCandidate]
     left_out: list[LeftOutCandidate]
     read: list[RankedCandidate]
-    texts: CandidateTexts
     seen: int
 
 
@@ -109,8 +112,10 @@ async def recall(parts: Parts, pool_id: str, request: RecallRequest) -> Recalled
     scope = await _resolve_scope(parts, pool_id, checked(request))
     # No connection is held while models run.
     query = await _read_query(parts, scope)
-    async with parts.database.moment(pool_id) as connection:
+    async with parts.database.moment_pipeline(pool_id) as connection:
         found = await _find(connection, scope, query)
+        reading = await _send_texts(connection, query.semantic.space, found.read, scope.row_filter)
+    texts = await reading.texts()
     # A reranker does not know when a text was said.
     reranking = parts.reranking if scope.request.ranking == "full" and query.window is None else None
     distinct = (max(scope.request.limit, FIRST) if reranking else scope.request.limit) + found.seen
@@ -119,7 +124,7 @@ async def recall(parts: Parts, pool_id: str, request: RecallRequest) -> Recalled
     chosen = await asyncio.to_thread(
         choose,
         found.read,
-        found.texts,
+        texts,
         terms,
         scope.now,
         limit=distinct,
@@ -133,12 +138,40 @@ async def recall(parts: Parts, pool_id: str, request: RecallRequest) -> Recalled
 
 async def _resolve_scope(parts: Parts, pool_id: str, request: RecallRequest) -> _RecallScope:
     now = parts.clock()
+    async with parts.database.moment_pipeline(pool_id) as connection:
+        row_filter, session = await resolved(connection, request, now)
+        unobserved = await send(connection, sessions.unobserved_tokens(row_filter.session))
+        spaces = await send(connection, vectors.all_spaces())
+        waiting = await send(connection, vectors.waiting())
+        is_known = await send(connection, projects.is_known(row_filter.project))
+        sizes = await send(connection, search.sizes(row_filter))
+    session_timezone = (await session).timezone if session else "UTC"
+    space = active_of(parts, await spaces)
+    return _RecallScope(
+        pool_id=pool_id,
+        request=request,
+        now=now,
+        row_filter=row_filter,
+        timezone=request.timezone or session_timezone,
+        space=space,
+        sizes=await sizes,
+        pending=await waiting if space else await _without_space(parts, pool_id),
+        unobserved=await unobserved,
+        unknown=None if await is_known else await _unknown_project(parts, pool_id, row_filter.project),
+    )
+
+
+async def _without_space(parts: Parts, pool_id: str) -> int:
+    """Return how many rows have no vector yet in a pool without a space."""
+    if not parts.embedders:
+        return 0
     async with parts.database.tenant(pool_id) as connection:
-        row_filter, timezone = await resolved(connection, request, now)
-        unobserved = await sessions.unobserved_tokens(connection, row_filter.session)
-        space, pending = await active_space(connection, parts)
-        unknown = await unknown_project(connection, row_filter.project)
-    return _RecallScope(pool_id, request, now, row_filter, timezone, space, pending, unobserved, unknown)
+        return await vectors.live_rows(connection)
+
+
+async def _unknown_project(parts: Parts, pool_id: str, project: str | None) -> UnknownProject | None:
+    async with parts.database.tenant(pool_id) as connection:
+        return await unknown_project(connection, project)
 
 
 async def _read_query(parts: Parts, scope: _RecallScope) -> _ReadQuery:
@@ -165,9 +198,9 @@ async def _anchored(parts: Parts, scope: _RecallScope, anchor: Anchor) -> Window
     semantic = await semantic_of(parts, scope.space, scope.request, anchor.words)
     request = replace(scope.request, ranking="fused")
     question = question_of(anchor.words, anchor.words, request, scope.space, semantic)
-    async with parts.database.moment(scope.pool_id) as connection:
-        candidates = await find_candidates(connection, "memory", question, scope.row_filter)
-        relevant, _ = above_floor(ranked(candidates))
+    async with parts.database.moment_pipeline(scope.pool_id) as connection:
+        candidates = await find_candidates(connection, [question], ["memory"], scope.row_filter, scope.sizes)
+        relevant, _ = above_floor([one for each in candidates for one in ranked(each)])
         # Skip candidates found only by vector: they are usually about something else.
         named = [one.id for one in relevant if one.parts.keyword > 0][:_ANCHORS]
         rows = await memories.get(connection, named)
@@ -180,27 +213,25 @@ async def _anchored(parts: Parts, scope: _RecallScope, anchor: Anchor) -> Window
     return anchored_window(anchor, start, row.refers_to or start, scope.timezone)
 
 
-async def _find(connection: Connection, scope: _RecallScope, query: _ReadQuery) -> _RankedTexts:
-    """Find the relevant candidates, and read as many of their texts as an answer may need."""
+async def _find(connection: Connection, scope: _RecallScope, query: _ReadQuery) -> _Ranked:
+    """Find the relevant candidates, and choose those whose texts an answer may need."""
     request, row_filter, window = scope.request, scope.row_filter, query.window
     if window and query.only_time:
         relevant, left_out = await _within(connection, window, request, row_filter), list[LeftOutCandidate]()
     else:
-        relevant, left_out = await _relevant(connection, query.questions, request, row_filter)
-    known = set(request.without)
-    seen = sum(one.id in known for one in relevant) if known else 0
+        relevant, left_out = await _relevant(connection, query.questions, scope)
+    already = set(request.without)
+    seen = sum(one.id in already for one in relevant) if already else 0
     # Any text that fits the window can move to the front, so all are read.
     read = relevant if window else relevant[: _READ_FOR_EACH * (request.limit + seen) + _READ_AT_LEAST]
-    return _RankedTexts(
-        relevant, left_out, read, await _texts(connection, query.semantic.space, read, row_filter), seen
-    )
+    return _Ranked(relevant, left_out, read, seen)
 
 
 async def _relevant(
-    connection: Connection, questions: Sequence[Question], request: RecallRequest, row_filter: Filter
+    connection: Connection, questions: Sequence[Question], scope: _RecallScope
 ) -> tuple[list[RankedCandidate], list[LeftOutCandidate]]:
     """Return the candidates that are about a question or a paraphrase of it, best first, and the others."""
-    found = [await find_candidates(connection, tier, one, row_filter) for one in questions for tier in tiers(request)]
+    found = await find_candidates(connection, questions, tiers(scope.request), scope.row_filter, scope.sizes)
     return above_floor(best_of_each(one for each in found for one in ranked(each)))
 
 
@@ -219,32 +250,50 @@ async def _within(
     )
 
 
-async def _texts(
+@dataclass(frozen=True, slots=True)
+class _TextAnswers:
+    """The texts of candidates, and the cosines and sources that show which of them say the same, as answers to come."""
+
+    memories: Answer[dict[str, Memory]]
+    passages: Answer[dict[str, Passage]]
+    near: Answer[dict[tuple[str, str], float]]
+    again: Answer[dict[str, list[Source]]]
+    said_in: Answer[dict[str, set[tuple[str, int]]]]
+    outdated: Answer[set[str]]
+
+    async def texts(self) -> CandidateTexts:
+        """Return them when they have come."""
+        return CandidateTexts(
+            await self.memories,
+            await self.passages,
+            await self.near,
+            await self.again,
+            await self.said_in,
+            await self.outdated,
+        )
+
+
+async def _send_texts(
     connection: Connection, space: str | None, read: Sequence[RankedCandidate], row_filter: Filter
-) -> CandidateTexts:
-    """Read the texts of candidates, and the cosines and sources that show which of them say the same."""
+) -> _TextAnswers:
     memory_ids = [one.id for one in read if one.tier == "memory"]
     passage_ids = [one.id for one in read if one.tier == "passage"]
-    near = await search.near_pairs(connection, space, memory_ids, RETOLD) if space and memory_ids else {}
-    return CandidateTexts(
-        memories=await memories.get(connection, memory_ids),
-        passages=await passages.get(connection, passage_ids) if passage_ids else {},
-        near=near,
-        again=await memories.other_sources(connection, memory_ids),
-        said_in=await memories.said_in(connection, memory_ids) if passage_ids else {},
-        outdated=await _outdated(connection, passage_ids, row_filter),
+    with_outdated = row_filter.with_superseded or not passage_ids
+    return _TextAnswers(
+        await send(connection, memories.by_ids(memory_ids)) if memory_ids else known({}),
+        await send(connection, passages.by_ids(passage_ids)) if passage_ids else known({}),
+        await send(connection, search.near_pairs(space, memory_ids, RETOLD)) if space and memory_ids else known({}),
+        await send(connection, memories.other_sources(memory_ids)) if memory_ids else known({}),
+        await send(connection, memories.said_in(memory_ids)) if passage_ids and memory_ids else known({}),
+        # A passage is outdated now or at `as_of`.
+        known(set[str]())
+        if with_outdated
+        else await send(connection, passages.outdated(passage_ids, row_filter.moment, row_filter.as_of)),
     )
 
 
-async def _outdated(connection: Connection, passage_ids: Collection[str], row_filter: Filter) -> Collection[str]:
-    """Return passages whose facts are all outdated, now or at `as_of`; none if superseded rows are requested."""
-    if not passage_ids or row_filter.with_superseded:
-        return ()
-    return await passages.outdated(connection, passage_ids, row_filter.moment, row_filter.as_of)
-
-
 def _answer(
-    scope: _RecallScope, query: _ReadQuery, found: _RankedTexts, chosen: Chosen, reranked: ModelStepOutcome
+    scope: _RecallScope, query: _ReadQuery, found: _Ranked, chosen: Chosen, reranked: ModelStepOutcome
 ) -> Recalled:
     request, window = scope.request, query.window
     hits = fitting(chosen.hits[: request.limit], request.max_tokens)

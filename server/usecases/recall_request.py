@@ -5,11 +5,13 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from esker.server.core.clock import as_utc, zone
+from esker.server.core.conversation.records import StoredSession
 from esker.server.core.errors import InvalidInput
 from esker.server.core.json_input import clean_text
 from esker.server.core.records import AskedTier, Filter, Kind, Priority, Ranking, Scope, Tier, at_least
 from esker.server.core.redaction import redact
 from esker.server.db.database import Connection
+from esker.server.db.pipeline import Answer, send
 from esker.server.store import sessions
 
 MAX_QUERY_CHARACTERS = 4_000
@@ -84,18 +86,25 @@ def _asks_of_memories(asked: RecallRequest) -> bool:
     return bool(asked.kinds or asked.tags) or asked.min_priority != "low"
 
 
-async def resolved(connection: Connection, asked: RecallRequest, now: datetime) -> tuple[Filter, str]:
-    """Return the filter and the time zone. Raises InvalidInput for a scope without its session or project; NotFound."""
+async def resolved(
+    connection: Connection, asked: RecallRequest, now: datetime
+) -> tuple[Filter, Answer[StoredSession] | None]:
+    """Return the filter, and the session of the request, if it has one.
+
+    Raises InvalidInput for a scope without its session or project; NotFound, also when the session is read.
+    """
     scope = asked.scope or ("project" if asked.project else "pool")
-    session = await sessions.get(connection, asked.session_id) if asked.session_id else None
-    project = asked.project or (session.project if session else None)
-    if scope == "session" and session is None:
+    if scope == "session" and asked.session_id is None:
         raise InvalidInput("scope 'session' needs a session_id.")
+    session = await send(connection, sessions.by_id(asked.session_id)) if asked.session_id else None
+    project = asked.project
     if scope == "project" and project is None:
-        raise InvalidInput("scope 'project' needs a project, or a session that has one.")
+        project = (await session).project if session else None
+        if project is None:
+            raise InvalidInput("scope 'project' needs a project, or a session that has one.")
     row_filter = Filter(
         moment=now,
-        session=session.id if session and scope == "session" else None,
+        session=asked.session_id if scope == "session" else None,
         project=project if scope == "project" else None,
         kinds=asked.kinds,
         tags=asked.tags,
@@ -105,4 +114,4 @@ async def resolved(connection: Connection, asked: RecallRequest, now: datetime) 
         as_of=as_utc(asked.as_of),
         with_superseded=asked.include_superseded,
     )
-    return row_filter, asked.timezone or (session.timezone if session else "UTC")
+    return row_filter, session

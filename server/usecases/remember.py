@@ -16,6 +16,7 @@ from esker.server.core.redaction import redact, redact_name
 from esker.server.core.sources import sourced
 from esker.server.core.text.indexing import IndexedMemory, indexed
 from esker.server.db.database import Connection
+from esker.server.db.pipeline import fetch
 from esker.server.store import memories, passages, sessions, vectors
 from esker.server.usecases.parts import Parts
 from esker.server.usecases.reflect_pool import schedule_daily
@@ -235,7 +236,7 @@ async def get_text(parts: Parts, pool_id: str, text_id: str) -> SourcedMemory | 
 
 async def with_sources(connection: Connection, rows: Sequence[Memory]) -> list[SourcedMemory]:
     """Return rows with all their sources."""
-    other_sources = await memories.other_sources(connection, [row.id for row in rows])
+    other_sources = await fetch(connection, memories.other_sources([row.id for row in rows]))
     return [sourced(row, other_sources.get(row.id, ())) for row in rows]
 
 

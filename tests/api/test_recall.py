@@ -1,6 +1,6 @@
 """Recall: by keyword at once, by meaning with the real model, and the answer that nothing is known."""
 
-from collections.abc import AsyncGenerator, Collection
+from collections.abc import AsyncGenerator, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -12,10 +12,11 @@ from esker.embedding_worker import worker
 from esker.server.app import make_parts
 from esker.server.core.clock import system_clock
 from esker.server.core.config.settings import Settings
-from esker.server.core.records import Memory, Principal
+from esker.server.core.records import Principal
 from esker.server.db.database import Connection, Database
 from esker.server.providers.local_embedder import LocalEmbedder
-from esker.server.store import memories
+from esker.server.store.search import Found, Search
+from esker.server.usecases import find_candidates as finding
 from esker.server.usecases.forget import forget
 from esker.server.usecases.parts import Parts
 from esker.server.usecases.recall import recall
@@ -140,15 +141,15 @@ async def test_forgetting_a_row_during_a_recall_does_not_break_it(
     parts: Parts, who: Principal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     [memory_id] = await remember(parts, who, [Note("The harbour pilot lives in Antwerp.")])
-    read = memories.get
+    find = finding.find
 
-    async def read_late(connection: Connection, ids: Collection[str]) -> dict[str, Memory]:
-        if memory_id in ids:
-            monkeypatch.undo()
-            await forget(parts, who, memory_id, with_messages=False)
-        return await read(connection, ids)
+    async def forget_when_found(connection: Connection, searches: Sequence[Search]) -> list[Found]:
+        found = await find(connection, searches)
+        monkeypatch.undo()
+        await forget(parts, who, memory_id, with_messages=False)
+        return found
 
-    monkeypatch.setattr(memories, "get", read_late)
+    monkeypatch.setattr(finding, "find", forget_when_found)
     seen = await recall(parts, who.pool_id, RecallRequest("harbour pilot"))
     assert [hit.id for hit in seen.hits] == [memory_id], "a recall sees one moment"
     assert (await recall(parts, who.pool_id, RecallRequest("harbour pilot"))).abstained

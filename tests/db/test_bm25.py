@@ -6,12 +6,12 @@ import pytest
 
 from esker.server.core.records import Filter, Principal
 from esker.server.db.database import Database
-from esker.server.store import search
 from esker.server.store.search import QueryTerms
 from esker.server.usecases.ingest import IncomingMessage, ingest
 from esker.server.usecases.open_session import SessionRequest, open_session
 from esker.server.usecases.parts import Parts
 from esker.server.usecases.remember import Note, remember
+from tests.support.searching import by_keyword
 
 # Every word is its own stem, so a row has as many terms as words.
 ROWS = (
@@ -61,15 +61,15 @@ async def test_a_score_is_relative_to_the_best_score_of_the_rarest_words(
     await remember(parts, who, [Note(row) for row in ROWS])
     async with database.tenant(who.pool_id) as connection:
         words = QueryTerms(terms, list(range(len(terms))))
-        hits, weights = await search.by_keyword(connection, "memory", words, Filter(parts.clock()), 10, narrow=narrow)
-        assert weights is not None
-        rest = await search.keyword_scores(connection, "memory", weights, [hit.number for hit in hits])
+        found = await by_keyword(connection, words, Filter(parts.clock()), 10, narrow=narrow)
         cursor = await connection.execute("SELECT id, content FROM memories")
         content = {str(row[0]): str(row[1]) for row in await cursor.fetchall()}
     expected = {row: bm25(row, terms) / ideal(terms, rarest=6) for row in ROWS if set(terms) & set(row.split())}
-    assert {content[hit.id]: hit.score for hit in hits} == pytest.approx(expected, abs=1e-6)
-    assert {hit.number: hit.score for hit in hits} == pytest.approx(rest, abs=1e-6)
-    assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
+    scores = [found.signals[number].keyword for number in found.by_keyword]
+    assert dict(zip([content[found.ids[number]] for number in found.by_keyword], scores, strict=True)) == pytest.approx(
+        expected, abs=1e-6
+    )
+    assert scores == sorted(scores, reverse=True)
 
 
 async def test_only_the_forms_of_a_word_that_occur_are_counted(
@@ -78,8 +78,8 @@ async def test_only_the_forms_of_a_word_that_occur_are_counted(
     await remember(parts, who, [Note(row) for row in ROWS])
     async with database.tenant(who.pool_id) as connection:
         words = QueryTerms(["heron", "herons", "otter"], [0, 0, 1])
-        hits, _ = await search.by_keyword(connection, "memory", words, Filter(parts.clock()), 1, narrow=False)
-    assert hits[0].score == pytest.approx(
+        found = await by_keyword(connection, words, Filter(parts.clock()), 1)
+    assert found.signals[found.by_keyword[0]].keyword == pytest.approx(
         bm25("heron otter", ["heron", "otter"]) / ideal(["heron", "otter"], rarest=6), abs=1e-6
     )
 
@@ -89,11 +89,9 @@ async def test_a_long_text_is_found_by_its_best_part(parts: Parts, who: Principa
     long = f"{filler}\n\n{filler}\n\nheron {filler}\n\n{filler}"
     await remember(parts, who, [Note(long), Note(f"heron {filler}")])
     async with database.tenant(who.pool_id) as connection:
-        hits, _ = await search.by_keyword(
-            connection, "memory", QueryTerms(["heron"], [0]), Filter(parts.clock()), 10, narrow=False
-        )
-    assert len(hits) == 2
-    assert hits[1].score > 0.8 * hits[0].score, "the text as a whole would be four times as long"
+        found = await by_keyword(connection, QueryTerms(["heron"], [0]), Filter(parts.clock()), 10)
+    best, second = (found.signals[number].keyword for number in found.by_keyword)
+    assert second > 0.8 * best, "the text as a whole would be four times as long"
 
 
 LONG = "heron otter lemur badger walrus marmot falcon glaplack vedroorg momex foodreb drafoolm gegift".split()
@@ -121,8 +119,7 @@ async def test_known_words_count_less_if_two_unknown_words_weigh_more(
     await remember(parts, who, [Note(row) for row in ROWS])
     async with database.tenant(who.pool_id) as connection:
         words = QueryTerms(terms, list(range(len(terms))))
-        hits, weights = await search.by_keyword(connection, "memory", words, Filter(parts.clock()), 10, narrow=narrow)
-    assert hits
+        weights = (await by_keyword(connection, words, Filter(parts.clock()), 10, narrow=narrow)).weights
     assert weights is not None
     weighs = sum(map(weight, set(known))), unheard * weight("glaplack")
     assert weights.word_factor == pytest.approx(min(1.0, (weighs[0] / weighs[1]) ** 1.5) if unheard else 1.0)
@@ -138,7 +135,7 @@ async def test_a_word_is_known_if_a_form_of_it_occurs_in_either_tier(
     async def told(terms: list[str], words: list[int]) -> float:
         asked, what = QueryTerms(terms, words), Filter(parts.clock())
         async with database.tenant(who.pool_id) as connection:
-            _, weights = await search.by_keyword(connection, "memory", asked, what, 10, narrow=False)
+            weights = (await by_keyword(connection, asked, what, 10)).weights
         assert weights is not None
         return weights.word_factor
 
@@ -161,6 +158,6 @@ async def test_a_term_of_two_characters_is_never_an_unknown_word(
     await remember(parts, who, [Note("客户喜欢辣的面条。"), Note("heron otter")])
     async with database.tenant(who.pool_id) as connection:
         words = QueryTerms(terms, list(range(len(terms))))
-        _, weights = await search.by_keyword(connection, "memory", words, Filter(parts.clock()), 10, narrow=False)
+        weights = (await by_keyword(connection, words, Filter(parts.clock()), 10)).weights
     assert weights is not None
     assert weights.word_factor == 1.0

@@ -7,7 +7,8 @@ import pytest
 
 from esker.server.core.recall.relevance import Signals
 from esker.server.core.records import Calibration, Filter, Principal, Space
-from esker.server.store import vectors
+from esker.server.db.pipeline import fetch
+from esker.server.store import search, vectors
 from esker.server.store.search import QueryTerms
 from esker.server.usecases import find_candidates as finding
 from esker.server.usecases.embed import register
@@ -37,10 +38,11 @@ async def known(parts: Parts, who: Principal) -> Parts:
 
 async def signals(parts: Parts, who: Principal, words: QueryTerms) -> dict[str, Signals]:
     """Return the signals of both searches for each text found."""
-    async with parts.database.moment(who.pool_id) as connection:
+    async with parts.database.moment_pipeline(who.pool_id) as connection:
         [space] = await vectors.spaces(connection)
-        question = Question(words, space, [1.0, 0.0], CALIBRATION, "fused")
-        found = await find_candidates(connection, "memory", question, Filter(parts.clock()))
+        question, row_filter = Question(words, space, [1.0, 0.0], CALIBRATION, "fused"), Filter(parts.clock())
+        sizes = await fetch(connection, search.sizes(row_filter))
+        [found] = await find_candidates(connection, [question], ["memory"], row_filter, sizes)
         cursor = await connection.execute("SELECT number, content FROM memories")
         content = {int(row[0]): str(row[1]) for row in await cursor.fetchall()}
     return {content[number]: each for number, each in found.signals.items()}

@@ -1,13 +1,17 @@
 """The two keyword searches, for narrow and wide scopes, must give the same result."""
 
+from dataclasses import replace
+
 import pytest
 
 from esker.server.core.records import Filter, Principal
 from esker.server.db.database import Database
+from esker.server.db.pipeline import fetch
 from esker.server.store import search
 from esker.server.store.search import EVERYTHING, QueryTerms, TermBudget
 from esker.server.usecases.parts import Parts
 from esker.server.usecases.remember import Note, remember
+from tests.support.searching import by_keyword
 
 RIVERS = ("Rhine", "Elbe", "Po", "Rhone", "Ebro", "Tagus", "Loire")
 # Terms in up to 150 of the 300 rows are read.
@@ -33,10 +37,10 @@ async def test_the_narrow_search_finds_the_same_as_the_wide_one(
     row_filter = Filter(parts.clock(), project=project)
     words = QueryTerms(terms, list(range(len(terms))))
     async with filled.tenant(who.pool_id) as connection:
-        wide = await search.by_keyword(connection, "memory", words, row_filter, 20, narrow=False)
-        narrow = await search.by_keyword(connection, "memory", words, row_filter, 20, narrow=True)
-    assert narrow == wide
-    assert bool(wide[0]) == (terms != ["nowhere"])
+        wide = await by_keyword(connection, words, row_filter, 20)
+        narrow = await by_keyword(connection, words, row_filter, 20, narrow=True)
+    assert replace(narrow, looked_up=wide.looked_up, is_whole=wide.is_whole) == wide
+    assert bool(wide.by_keyword) == (terms != ["nowhere"])
 
 
 @pytest.mark.parametrize("terms", [["rhine", "boat"], ["po", "boat", "meet"], ["boat", "tagus"]])
@@ -45,10 +49,10 @@ async def test_a_common_word_counts_in_full_in_rows_with_a_rarer_one(
 ) -> None:
     row_filter, words = Filter(parts.clock()), QueryTerms(terms, list(range(len(terms))))
     async with filled.tenant(who.pool_id) as connection:
-        whole = await search.by_keyword(connection, "memory", words, row_filter, 20, narrow=False, reading=EVERYTHING)
-        partly = await search.by_keyword(connection, "memory", words, row_filter, 20, narrow=False, reading=RAREST)
-    assert partly == whole
-    assert len(whole[0]) == 20
+        whole = await by_keyword(connection, words, row_filter, 20, reading=EVERYTHING)
+        partly = await by_keyword(connection, words, row_filter, 20, reading=RAREST)
+    assert (partly.by_keyword, partly.signals) == (whole.by_keyword, whole.signals)
+    assert len(whole.by_keyword) == 20
 
 
 @pytest.mark.parametrize("project", ["a", "b"])
@@ -59,10 +63,10 @@ async def test_a_selective_filter_hides_no_row_with_only_common_words(
     await remember(parts, who, kept)
     row_filter, words = Filter(parts.clock(), tags=("kept",)), QueryTerms(["raft", "boat"], [0, 1])
     async with filled.tenant(who.pool_id) as connection:
-        whole = await search.by_keyword(connection, "memory", words, row_filter, 20, narrow=False, reading=EVERYTHING)
-        partly = await search.by_keyword(connection, "memory", words, row_filter, 20, narrow=False, reading=RAREST)
-    assert partly == whole
-    assert len(whole[0]) == 2
+        whole = await by_keyword(connection, words, row_filter, 20, reading=EVERYTHING)
+        partly = await by_keyword(connection, words, row_filter, 20, reading=RAREST)
+    assert (partly.by_keyword, partly.signals) == (whole.by_keyword, whole.signals)
+    assert len(whole.by_keyword) == 2
 
 
 async def test_long_texts_do_not_reduce_the_number_of_hits(parts: Parts, who: Principal, database: Database) -> None:
@@ -70,18 +74,16 @@ async def test_long_texts_do_not_reduce_the_number_of_hits(parts: Parts, who: Pr
     await remember(parts, who, [Note(f"{n}: {raft}") for n in range(30)])
     row_filter, words = Filter(parts.clock()), QueryTerms(["raft", "rhine"], [0, 1])
     async with database.tenant(who.pool_id) as connection:
-        found, _ = await search.by_keyword(connection, "memory", words, row_filter, 10, narrow=False, reading=RAREST)
-        whole, _ = await search.by_keyword(
-            connection, "memory", words, row_filter, 10, narrow=False, reading=EVERYTHING
-        )
-    assert len(found) == len(whole) > 3
+        found = await by_keyword(connection, words, row_filter, 10, reading=RAREST)
+        whole = await by_keyword(connection, words, row_filter, 10, reading=EVERYTHING)
+    assert len(found.by_keyword) == len(whole.by_keyword) > 3
 
 
 async def test_a_small_scope_is_counted_exactly(filled: Database, who: Principal, parts: Parts) -> None:
     async with filled.tenant(who.pool_id) as connection:
-        whole = await search.size(connection, "memory", Filter(parts.clock()))
-        part = await search.size(connection, "memory", Filter(parts.clock(), project="a"))
-        none = await search.size(connection, "memory", Filter(parts.clock(), project="unknown"))
+        whole = (await fetch(connection, search.sizes(Filter(parts.clock()))))["memory"]
+        part = (await fetch(connection, search.sizes(Filter(parts.clock(), project="a"))))["memory"]
+        none = (await fetch(connection, search.sizes(Filter(parts.clock(), project="unknown"))))["memory"]
     assert (whole.searched, whole.is_narrow) == (300, False)
     # A project also sees the rows that belong to none.
     assert (part.searched, part.is_narrow) == (200, False)
@@ -94,7 +96,7 @@ async def test_a_scope_is_narrow_by_its_number_of_parts(parts: Parts, who: Princ
     await remember(parts, who, notes)
     async with database.tenant(who.pool_id) as connection:
         size = {
-            name: await search.size(connection, "memory", Filter(parts.clock(), project=name))
+            name: (await fetch(connection, search.sizes(Filter(parts.clock(), project=name))))["memory"]
             for name in ("long", "short")
         }
     assert (size["short"].searched, size["short"].is_narrow) == (1, True)

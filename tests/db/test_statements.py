@@ -20,7 +20,7 @@ FILES = sorted(SERVER.rglob("*.sql"))
 EVERY = [(path, name) for path in FILES for name in Statements(path)]
 # Utility statements, which Postgres does not prepare; other tests run them through their callers.
 _UTILITIES = {"create_database", "database_exists", "create", "publish", "become_app_role", "let_app_role_in"}
-_UTILITIES |= {"create_bare_table", "analyze", "bare_insert", "see_one_moment"}
+_UTILITIES |= {"create_bare_table", "analyze", "bare_insert", "see_one_moment", "begin", "begin_moment", "commit"}
 _UTILITIES |= {"create_directions", "draw_directions", "fill_vectors", "made_vectors"}
 
 

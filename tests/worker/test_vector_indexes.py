@@ -16,6 +16,7 @@ from esker.server.core.recall.selection import TextHit
 from esker.server.core.records import Filter, Principal, Space
 from esker.server.db.database import Connection, Database
 from esker.server.db.embedded import DATABASE, Cluster
+from esker.server.db.pipeline import fetch
 from esker.server.store import search, vector_indexes, vectors
 from esker.server.store.vectors import PoolSpace
 from esker.server.usecases import build_vector_indexes
@@ -96,7 +97,7 @@ async def nearest(
     async with parts.database.tenant(pool_id) as connection:
         if exactly:
             return await search.by_vector(connection, "memory", SPACE.name, vector, row_filter, LIMIT)
-        size = await search.size(connection, "memory", row_filter)
+        size = (await fetch(connection, search.sizes(row_filter)))["memory"]
         return await find_nearest(connection, "memory", await space_of(connection), vector, row_filter, size, LIMIT)
 
 

@@ -9,3 +9,15 @@ SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY
 -- name: enter_pool
 -- Limit this transaction to the rows of one pool, under a role that cannot bypass this; both settings end with it.
 SELECT set_config('role', 'esker_app', true), set_config('esker.pool_id', %(pool)s, true)
+
+-- name: begin
+-- Begin a transaction in a pipeline.
+BEGIN
+
+-- name: begin_moment
+-- Begin a read-only transaction in a pipeline, whose statements all see the same snapshot.
+BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY
+
+-- name: commit
+-- End a transaction in a pipeline.
+COMMIT

@@ -2,6 +2,11 @@
 -- The pool and the scopes of a valid key, by its hash.
 SELECT pool_id::text, pool_name, key_id, scopes FROM find_api_key(%(hash)s, %(now)s)
 
+-- name: keyless
+-- A pool by its name, and whether any pool has ever had a key.
+SELECT pool.id::text, pool.name, EXISTS (SELECT FROM pools WHERE keys_required) AS required
+FROM (VALUES (%(name)s)) AS asked (name) LEFT JOIN pools AS pool USING (name)
+
 -- name: any_required
 -- Whether any pool has ever had a key.
 SELECT EXISTS (SELECT FROM pools WHERE keys_required) AS required

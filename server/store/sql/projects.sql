@@ -1,6 +1,7 @@
 -- name: is_known
--- Whether a row belongs to a project; sessions, which have no index for it, are read last.
-SELECT EXISTS (SELECT FROM memories WHERE project = %(project)s)
+-- Whether a row belongs to a project, or none is given; sessions, which have no index for it, are read last.
+SELECT %(project)s::text IS NULL
+    OR EXISTS (SELECT FROM memories WHERE project = %(project)s)
     OR EXISTS (SELECT FROM passages WHERE project = %(project)s)
     OR EXISTS (SELECT FROM sessions WHERE project = %(project)s)
 

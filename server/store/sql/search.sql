@@ -1,3 +1,70 @@
+-- columns: around
+SELECT m.number AS of_number, m.tokens AS of_tokens, n.id, n.number, n.tokens
+FROM memories m
+CROSS JOIN LATERAL (
+    (SELECT id, number, tokens FROM {memory_seen} AS n
+     WHERE n.session_id = m.session_id AND n.said_at <= m.said_at AND (n.said_at, n.id) < (m.said_at, m.id)
+     ORDER BY said_at DESC, id DESC LIMIT 1)
+    UNION ALL
+    (SELECT id, number, tokens FROM {memory_seen} AS n
+     WHERE n.session_id = m.session_id AND n.said_at >= m.said_at AND (n.said_at, n.id) > (m.said_at, m.id)
+     ORDER BY said_at, id LIMIT 1)
+) AS n
+WHERE m.number = ANY (%(numbers)s) AND m.session_id IS NOT NULL
+-- columns: words_of_new
+, wanted AS (
+    SELECT DISTINCT number FROM around WHERE number <> ALL (%(known)s)
+), words AS (
+    SELECT number, (max(score) / 1e7 / %(ideal)s)::float8 AS score
+    FROM (
+        SELECT number, part, {score} AS score
+        FROM (SELECT number, %(mean_terms)s::float8 AS mean_terms FROM wanted OFFSET 0) AS unscored
+        CROSS JOIN unnest(%(terms)s::text[], %(weights)s::float8[]) AS asked (term, weight)
+        CROSS JOIN LATERAL ({posting}) AS held
+        GROUP BY number, part
+    ) AS parts
+    GROUP BY number
+)
+-- columns: evidence
+, figures AS (
+    SELECT weights, mean_terms, ideal, known, unknown, is_whole, looked_up FROM by_keyword LIMIT 1
+), wanted AS (
+    SELECT number FROM by_keyword WHERE id IS NOT NULL UNION SELECT number FROM by_vector
+), words AS (
+    SELECT number, (max(score) / 1e7 / max(ideal))::float8 AS score
+    FROM (
+        SELECT number, part, ideal, {score} AS score
+        FROM figures
+        CROSS JOIN LATERAL unnest(%(terms)s::text[], weights) AS asked (term, weight)
+        CROSS JOIN (
+            SELECT number FROM by_vector EXCEPT SELECT number FROM by_keyword WHERE id IS NOT NULL OFFSET 0
+        ) AS unscored
+        CROSS JOIN LATERAL ({posting}) AS held
+        GROUP BY number, part, ideal
+    ) AS parts
+    GROUP BY number
+), {cosines}, found AS (
+    SELECT number, max(id) AS id, max(score) AS score, max(cosine) AS cosine, bool_or(named) AS named,
+           bool_or(keyword) AS keyword, bool_or(vector) AS vector
+    FROM (
+        SELECT number, id, score, NULL::float8 AS cosine, named, true AS keyword, NULL::boolean AS vector
+        FROM by_keyword WHERE id IS NOT NULL
+        UNION ALL SELECT number, id, NULL, NULL, NULL, NULL, true FROM by_vector
+        UNION ALL SELECT number, NULL, score, NULL, NULL, NULL, NULL FROM words
+        UNION ALL SELECT number, NULL, NULL, cosine, NULL, NULL, NULL FROM cosines
+    ) AS parts
+    GROUP BY number
+)
+SELECT found.*, figures.*, (SELECT count(*) FROM by_vector) AS nearest FROM figures LEFT JOIN found ON true
+-- columns: cosines
+cosines AS (
+    -- By the nearest part, less a correction for texts with many parts.
+    SELECT number, (max(1 - (embedding <=> %(vector)s::halfvec)) - %(by_chance)s * ln(count(*)))::float8 AS cosine
+    FROM {vectors} WHERE tier = %(tier)s AND number = ANY (ARRAY(SELECT number FROM wanted)) GROUP BY number
+)
+-- columns: posting
+SELECT part, frequency, length FROM postings
+WHERE tier = %(tier)s AND term = asked.term AND number = unscored.number OFFSET 0
 -- columns: weights
 size AS (
     -- At least 100 parts are assumed: a word in all three texts of a tiny pool is still rare in general.
@@ -34,7 +101,7 @@ size AS (
            coalesce(max(weight) * least(count(*) FILTER (WHERE is_unknown), %(max_unknown)s), 0) AS unknown
     FROM (SELECT *, row_number() OVER (ORDER BY weight DESC) AS place FROM asked_words) AS ranked
 ), asked AS MATERIALIZED (
-    SELECT coalesce(array_agg(weight ORDER BY place), '{}') AS weights, (SELECT mean_terms FROM size) AS mean_terms,
+    SELECT coalesce(array_agg(weight ORDER BY place), ARRAY[]::float8[]) AS weights, (SELECT mean_terms FROM size) AS mean_terms,
            bool_and(is_read) AS is_whole
     FROM weighed
 )
@@ -54,18 +121,29 @@ passages
 -- columns: passage_mark
 'p'
 
--- name: size_{tier}
--- How many parts the texts of a pool have, and how many of them are in a session or a project. A project also sees texts
--- without a project; both are counted up to a limit above which the exact number does not matter.
-SELECT (SELECT coalesce(sum(parts), 0)::bigint FROM tier_sizes WHERE tier = {{tier}_mark}) AS in_tier, CASE
+-- name: sizes
+-- How many parts the texts of each tier have, and how many of them are in a session or a project. A project also sees
+-- texts without a project; both are counted up to a limit above which the exact number does not matter.
+SELECT 'memory' AS tier, (SELECT coalesce(sum(parts), 0)::bigint FROM tier_sizes WHERE tier = 'm') AS in_tier, CASE
     WHEN %(session)s::text IS NOT NULL THEN (
         SELECT coalesce(sum(parts), 0)
-        FROM (SELECT parts FROM {{tier}_table} WHERE session_id = %(session)s LIMIT %(most)s) AS counted)
+        FROM (SELECT parts FROM memories WHERE session_id = %(session)s LIMIT %(most)s) AS counted)
     WHEN %(project)s::text IS NOT NULL THEN (
         SELECT coalesce(sum(parts), 0)
-        FROM ((SELECT parts FROM {{tier}_table} WHERE project = %(project)s LIMIT %(most)s)
+        FROM ((SELECT parts FROM memories WHERE project = %(project)s LIMIT %(most)s)
               UNION ALL
-              (SELECT parts FROM {{tier}_table} WHERE project IS NULL LIMIT %(most)s)) AS counted)
+              (SELECT parts FROM memories WHERE project IS NULL LIMIT %(most)s)) AS counted)
+END AS in_scope
+UNION ALL
+SELECT 'passage' AS tier, (SELECT coalesce(sum(parts), 0)::bigint FROM tier_sizes WHERE tier = 'p') AS in_tier, CASE
+    WHEN %(session)s::text IS NOT NULL THEN (
+        SELECT coalesce(sum(parts), 0)
+        FROM (SELECT parts FROM passages WHERE session_id = %(session)s LIMIT %(most)s) AS counted)
+    WHEN %(project)s::text IS NOT NULL THEN (
+        SELECT coalesce(sum(parts), 0)
+        FROM ((SELECT parts FROM passages WHERE project = %(project)s LIMIT %(most)s)
+              UNION ALL
+              (SELECT parts FROM passages WHERE project IS NULL LIMIT %(most)s)) AS counted)
 END AS in_scope
 
 -- name: keyword_{tier}
@@ -133,19 +211,6 @@ SELECT id, number, (found.score / 1e7 / ideal.score)::float8 AS score, named, we
 FROM asked CROSS JOIN ideal LEFT JOIN found ON true
 ORDER BY 3 DESC, number DESC
 
--- name: keyword_scores
--- The scores of some texts in the same search; a missing text has 0.
-SELECT number, (max(score) / 1e7 / %(ideal)s)::float8
-FROM (
-    SELECT p.number, p.part, {score} AS score
-    FROM postings p
-    JOIN unnest(%(terms)s::text[], %(weights)s::float8[]) AS asked (term, weight) ON asked.term = p.term
-    CROSS JOIN (SELECT %(mean_terms)s::float8 AS mean_terms) AS tier
-    WHERE p.number = ANY (%(numbers)s) AND p.tier = %(tier)s
-    GROUP BY p.number, p.part
-) AS parts
-GROUP BY number
-
 -- name: vector_{tier}
 -- The nearest visible texts by cosine, exactly. A text with several parts may occur several times. A vector of an older
 -- version of a text is ignored. Rows are looked up as in keyword search.
@@ -197,25 +262,38 @@ CROSS JOIN LATERAL (
 ORDER BY near.distance, seen.number DESC
 LIMIT %(limit)s
 
--- name: cosines
--- The cosines of some texts by their nearest part, less a correction for texts with many parts.
-SELECT v.number, (max(1 - (v.embedding <=> %(vector)s::halfvec)) - %(by_chance)s * ln(count(*)))::float8
-FROM {vectors} v WHERE v.tier = %(tier)s AND v.number = ANY (%(numbers)s) GROUP BY v.number
+-- name: candidates_{tier}
+-- The texts that either search finds, with the evidence of both for each: the score of its words, and the cosine of its
+-- nearest part. There is at least one row, without a number if nothing is found. `nearest` counts parts.
+WITH by_keyword AS MATERIALIZED ({keyword_{tier}}), by_vector AS MATERIALIZED ({vector_{tier}})
+{evidence}
 
--- name: around
--- The visible memories just before and just after some memories in their sessions.
-SELECT m.number AS of_number, m.tokens AS of_tokens, n.id, n.number, n.tokens
-FROM memories m
-CROSS JOIN LATERAL (
-    (SELECT id, number, tokens FROM {memory_seen} AS n
-     WHERE n.session_id = m.session_id AND n.said_at <= m.said_at AND (n.said_at, n.id) < (m.said_at, m.id)
-     ORDER BY said_at DESC, id DESC LIMIT 1)
-    UNION ALL
-    (SELECT id, number, tokens FROM {memory_seen} AS n
-     WHERE n.session_id = m.session_id AND n.said_at >= m.said_at AND (n.said_at, n.id) > (m.said_at, m.id)
-     ORDER BY said_at, id LIMIT 1)
-) AS n
-WHERE m.number = ANY (%(numbers)s) AND m.session_id IS NOT NULL
+-- name: candidates_{tier}_near
+-- The same, with the approximate search.
+WITH by_keyword AS MATERIALIZED ({keyword_{tier}}), by_vector AS MATERIALIZED ({near_{tier}})
+{evidence}
+
+-- name: candidates_{tier}_near_in_scope
+-- The same, with the approximate search, if few rows of the pool are visible.
+WITH by_keyword AS MATERIALIZED ({keyword_{tier}_in_scope}), by_vector AS MATERIALIZED ({near_{tier}})
+{evidence}
+
+-- name: candidates_{tier}_filtered
+-- The same if few rows of the pool are visible.
+WITH by_keyword AS MATERIALIZED ({keyword_{tier}_in_scope}), by_vector AS MATERIALIZED ({filtered_{tier}})
+{evidence}
+
+-- name: neighbours
+-- The visible memories just before and just after some memories in their sessions, with the scores of their words unless
+-- they are `known`.
+WITH around AS MATERIALIZED ({around}) {words_of_new}
+SELECT around.*, words.score AS keyword, NULL::float8 AS cosine FROM around LEFT JOIN words USING (number)
+
+-- name: neighbours_near
+-- The same, with the cosines of their nearest parts.
+WITH around AS MATERIALIZED ({around}) {words_of_new}, {cosines}
+SELECT around.*, words.score AS keyword, cosines.cosine
+FROM around LEFT JOIN words USING (number) LEFT JOIN cosines USING (number)
 
 -- name: within_memory
 -- The latest memories that were said in a window, and those that refer to a part of it.

@@ -231,8 +231,9 @@ UPDATE embedding_attempts a SET dead = false, attempts = 0, not_before = %(now)s
 FROM held WHERE a.space = held.space AND a.number = held.number
 
 -- name: waiting
--- How many rows wait for a vector in a space, without dead ones.
-SELECT count(*) FROM embedding_attempts WHERE space = %(space)s AND NOT dead
+-- How many rows wait for a vector in the active space, without dead ones.
+SELECT count(*) FROM embedding_attempts
+WHERE space = (SELECT name FROM embedding_spaces WHERE state = 'active') AND NOT dead
 
 -- name: unfinished
 -- How many rows of a space were never tried, are with a worker, or were with a worker that died.

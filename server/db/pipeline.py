@@ -1,0 +1,91 @@
+"""Statements that share round trips: each is sent at once, and its answer is read when it is needed."""
+
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Generic, LiteralString, TypeVar
+
+from psycopg import AsyncConnection
+from psycopg.pq import TransactionStatus
+from psycopg.rows import AsyncRowFactory, TupleRow, tuple_row
+from psycopg.sql import Composed
+
+from esker.server.db.statements import Statements
+
+_SQL = Statements(Path(__file__).parent / "sql/tenancy.sql")
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Query(Generic[T]):
+    """A statement with its parameters, and the function that makes its answer of the rows."""
+
+    statement: LiteralString | Composed
+    values: Mapping[str, Any]
+    read: Callable[[list[Any]], T]
+    row_factory: AsyncRowFactory[Any] = field(default=tuple_row)
+
+
+class Answer(Generic[T]):
+    """The answer to a query that was sent: `await` it, in the block of the pipeline or after it, also repeatedly.
+
+    In the block, awaiting one answer sends everything that waits, and reads all answers: one round trip. After the
+    block it costs none, since the end of the transaction has read them.
+    """
+
+    def __init__(self, rows: Callable[[], Awaitable[list[Any]]], read: Callable[[list[Any]], T]) -> None:
+        self._fetch = rows
+        self._read = read
+        self._rows: list[Any] | None = None
+
+    def __await__(self) -> Generator[Any, Any, T]:
+        """Return the answer."""
+        return self._answer().__await__()
+
+    async def _answer(self) -> T:
+        if self._rows is None:
+            self._rows = await self._fetch()
+        return self._read(self._rows)
+
+
+async def send(connection: AsyncConnection[TupleRow], query: Query[T]) -> Answer[T]:
+    """Send a query, and return its answer to come."""
+    cursor = connection.cursor(row_factory=query.row_factory)
+    await cursor.execute(query.statement, query.values)
+    return Answer(cursor.fetchall, query.read)
+
+
+def known(value: T) -> Answer[T]:
+    """Return an answer that needs no statement."""
+
+    async def no_rows() -> list[Any]:
+        return []
+
+    return Answer(no_rows, lambda _: value)
+
+
+async def fetch(connection: AsyncConnection[TupleRow], query: Query[T]) -> T:
+    """Send a query and return its answer."""
+    return await (await send(connection, query))
+
+
+@asynccontextmanager
+async def transaction(
+    connection: AsyncConnection[TupleRow], pool_id: str, *, read_only: bool
+) -> AsyncGenerator[AsyncConnection[TupleRow]]:
+    """Run the block in a transaction of one pool, in pipeline mode; an error in it rolls the transaction back.
+
+    `read_only`: all statements see the same snapshot. The transaction begins together with the first statement of the
+    block, and it ends together with the last ones whose answers are not read in the block.
+    """
+    try:
+        async with connection.pipeline():
+            await connection.execute(_SQL["begin_moment" if read_only else "begin"])
+            await connection.execute(_SQL["enter_pool"], {"pool": pool_id})
+            yield connection
+            await connection.execute(_SQL["commit"])
+    finally:
+        if connection.pgconn.transaction_status in (TransactionStatus.INTRANS, TransactionStatus.INERROR):
+            await connection.rollback()

@@ -1,0 +1,86 @@
+"""How often a request waits for Postgres: with a distant database, that is most of its time."""
+
+from collections.abc import AsyncGenerator, Sequence
+from dataclasses import replace
+from typing import Any, cast
+
+import pytest
+
+from esker.server.core.records import Principal, Space
+from esker.server.db.database import Database
+from esker.server.providers.query_embedders import QueryEmbedders
+from esker.server.usecases.authenticate import authenticate
+from esker.server.usecases.ingest import IncomingMessage, ingest
+from esker.server.usecases.open_session import SessionRequest, open_session
+from esker.server.usecases.parts import Parts
+from esker.server.usecases.recall import recall
+from esker.server.usecases.recall_request import RecallRequest
+from esker.server.usecases.remember import Note, remember
+from tests.support.round_trips import RoundTrips, counted_round_trips
+from tests.support.vectors import note_with_vectors, unit_vectors
+
+SPACE = Space("trips_8", "m", "r", 8, "", "openai:http://x#m")
+[VECTOR] = unit_vectors(1, 8, seed=7)
+
+
+class OneVector:
+    """Embeds every question as the same vector."""
+
+    broken = None
+
+    def prepare(self, source: str) -> None:
+        """Need no time."""
+
+    async def embed(self, source: str, space: str, query: str) -> Sequence[float]:
+        """Return the vector."""
+        return VECTOR
+
+
+@pytest.fixture
+async def trips(database_url: str) -> AsyncGenerator[RoundTrips]:
+    """The round trips of the parts below."""
+    async with counted_round_trips(database_url) as counted:
+        yield counted
+
+
+@pytest.fixture
+async def far(parts: Parts, trips: RoundTrips) -> AsyncGenerator[Parts]:
+    """The parts of a server whose round trips are counted."""
+    async with Database(trips.url) as database:
+        yield replace(parts, database=database)
+
+
+@pytest.fixture
+async def remembered(parts: Parts, who: Principal) -> str:
+    """The id of a session with notes and passages about boats, some of them with vectors."""
+    session = await open_session(parts, who.pool_id, SessionRequest("api", "s1", project="boats"))
+    said = [IncomingMessage(f"m{n}", "user", f"The boat {n} is moored at wharf {n % 3}.") for n in range(4)]
+    await ingest(parts, who.pool_id, session.id, said)
+    await remember(parts, who, [Note(f"Boat {n} was painted blue.", session_id=session.id) for n in range(6)])
+    await note_with_vectors(parts, who, SPACE, unit_vectors(20, 8, seed=1))
+    return session.id
+
+
+async def count(trips: RoundTrips, parts: Parts, **asked: Any) -> int:
+    """Return the round trips of a recall as a request makes it, when its statements are prepared."""
+    for _ in range(8):
+        trips.reset()
+        who = await authenticate(parts, None)
+        found = await recall(
+            parts, who.pool_id, RecallRequest("Which boat was painted blue, and which is moored at a wharf?", **asked)
+        )
+        assert {hit.tier for hit in found.hits} == {"memory", "passage"}
+    return trips.count
+
+
+async def test_a_recall_takes_at_most_five_round_trips(remembered: str, far: Parts, trips: RoundTrips) -> None:
+    assert await count(trips, far, ranking="keyword") <= 4
+    assert await count(trips, far) <= 5
+    assert await count(trips, far, session_id=remembered, scope="session") <= 5
+    assert await count(trips, far, project="boats") <= 5
+
+
+async def test_a_recall_by_meaning_takes_no_more(remembered: str, far: Parts, trips: RoundTrips) -> None:
+    with_vectors = replace(far, embedders=cast(QueryEmbedders, OneVector()))
+    assert await count(trips, with_vectors) <= 5
+    assert await count(trips, with_vectors, project="boats") <= 5
