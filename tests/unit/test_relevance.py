@@ -1,5 +1,6 @@
 """Relevance: more evidence never lowers it, chance is not evidence, and a score has a fixed meaning."""
 
+import math
 from dataclasses import replace
 
 import pytest
@@ -223,6 +224,22 @@ def test_one_deviation_counts_as_much_as_8_percent_of_the_words() -> None:
 def test_the_floor_is_the_documented_z_score(texts: int, z_score: float) -> None:
     at_the_floor = Signals(0.0, ENGLISH.mean + z_score * ENGLISH.deviation)
     assert Scale(ENGLISH, texts).relevance(at_the_floor) == pytest.approx(1.0, abs=1e-6)
+
+
+def test_a_model_whose_right_answers_stand_out_less_has_a_lower_floor_among_few_texts() -> None:
+    # Right answers have a z-score of 3 on average instead of 4 or more; 65 % of it is enough.
+    weaker = Calibration(0.1, 0.07, 2 / 3)
+    words_floor = 0.07
+    by_meaning = 2 / 3 * 0.08 * 0.65 * 3
+    at_the_floor = Signals((by_meaning + words_floor / 3) - 2 / 3 * 0.08 * 1.0, weaker.mean + weaker.deviation)
+    assert Scale(weaker, 1).relevance(at_the_floor) == pytest.approx(1.0)
+    # With two thirds of the weight, the floor rises by two thirds of what chance demands.
+    rises = [Scale(each, 10**6)._floor() for each in (weaker, ENGLISH)]
+    chance = 1 + 0.46 * math.log(10**6 + 1)
+    least = 0.65 * 3
+    assert rises == pytest.approx(
+        [2 / 3 * 0.08 * (least + 2 / 3 * (chance - least)) + words_floor / 3, 0.08 * chance], abs=1e-9
+    )
 
 
 def test_a_neighbour_adds_half_of_its_words_and_15_percent_of_its_meaning() -> None:

@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from esker.server.core.recall.calibration import z_score_of_right
 from esker.server.core.records import Calibration
 
 RAREST_WORDS = 6
@@ -47,8 +48,8 @@ _WORDS_FLOOR = 0.07
 # three in four stay below _CHANCE + _CHANCE_PER_LOG · ln n, from 25 texts to 6,000.
 _CHANCE = 1.0
 _CHANCE_PER_LOG = 0.46
-# The lowest floor as a z-score, even among a few texts.
-_LEAST_Z_SCORE = 2.6
+# The lowest floor, even among a few texts, as a share of the z-score of right answers; higher: fewer answers.
+_LEAST_OF_RIGHT = 0.65
 # The share of a neighbour's keyword and vector evidence that is added. Neighbours of neighbours added nothing.
 _NEIGHBOUR_WORDS = 0.5
 _NEIGHBOUR_MEANING = 0.15
@@ -120,7 +121,10 @@ class Scale:
 
     def _floor(self) -> float:
         weight = self.calibration.weight
-        z_score = max(_LEAST_Z_SCORE, _CHANCE + _CHANCE_PER_LOG * math.log(self.texts + 1))
+        least = _LEAST_OF_RIGHT * z_score_of_right(self.calibration)
+        chance = _CHANCE + _CHANCE_PER_LOG * math.log(self.texts + 1)
+        # With a weaker model a floor that rises in full would be above most right answers.
+        z_score = least + weight * max(0.0, chance - least)
         return weight * _DEVIATION * z_score + (1 - weight) * _WORDS_FLOOR
 
 
