@@ -9,7 +9,6 @@ from typing import Any, Generic, LiteralString, TypeVar
 from psycopg import AsyncConnection
 from psycopg.pq import TransactionStatus
 from psycopg.rows import AsyncRowFactory, TupleRow, tuple_row
-from psycopg.sql import Composed
 
 from esker.server.db.statements import Statements
 
@@ -22,7 +21,7 @@ T = TypeVar("T")
 class Query(Generic[T]):
     """A statement with its parameters, and the function that makes its answer of the rows."""
 
-    statement: LiteralString | Composed
+    statement: LiteralString
     values: Mapping[str, Any]
     read: Callable[[list[Any]], T]
     row_factory: AsyncRowFactory[Any] = field(default=tuple_row)

@@ -28,6 +28,7 @@ the table of a space, `{vectors}`, which `for_space` inserts as a quoted identif
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, LiteralString, cast
 from uuid import UUID
@@ -37,6 +38,10 @@ from psycopg import sql
 _NAME = re.compile(r"^-- name: ([\w{}]+)$", re.MULTILINE)
 _COLUMNS = re.compile(r"^-- columns: (\w+)$", re.MULTILINE)
 _PURPOSE = re.compile(r"\A-- \S")
+_COMMENT = re.compile(r"^\s*--.*\n", re.MULTILINE)
+
+# Statements for pools with an index of vectors that are kept ready.
+_POOLS = 1_000
 
 
 class Statements(Mapping[str, LiteralString]):
@@ -55,7 +60,8 @@ class Statements(Mapping[str, LiteralString]):
                 text = text.replace(f"{{{earlier}}}", statement)
             if name in self._statements or not _PURPOSE.match(text):
                 raise ValueError(f"{path.name}: {name} is a duplicate or has no purpose line")
-            self._statements[name] = cast(LiteralString, text)
+            # The driver reads a statement each time, so it gets no comments.
+            self._statements[name] = cast(LiteralString, _COMMENT.sub("", text))
 
     def __getitem__(self, name: str) -> LiteralString:
         return self._statements[name]
@@ -84,16 +90,18 @@ def as_json(rows: Iterable[Mapping[str, Any]]) -> str:
     return f"[{','.join(map(json.dumps, rows))}]"
 
 
-def for_space(statement: LiteralString, space: str) -> sql.Composed:
+@cache
+def for_space(statement: LiteralString, space: str) -> LiteralString:
     """Return `statement` with `{vectors}` replaced by the table of the embedding space `space`."""
-    return sql.SQL(statement).format(vectors=sql.Identifier(f"embeddings_{space}"))
+    return cast(LiteralString, sql.SQL(statement).format(vectors=sql.Identifier(f"embeddings_{space}")).as_string())
 
 
-def for_pool(statement: LiteralString, space: str, pool_id: str) -> sql.Composed:
+@lru_cache(maxsize=_POOLS)
+def for_pool(statement: LiteralString, space: str, pool_id: str) -> LiteralString:
     """Return `statement` with the table of a space, and with `{pool}` replaced by the id of a pool.
 
     Postgres uses the index of a pool only for a statement with the pool as a constant. Row-level security applies
     too. Raises ValueError for a pool id that is not a uuid.
     """
-    vectors = sql.Identifier(f"embeddings_{space}")
-    return sql.SQL(statement).format(vectors=vectors, pool=sql.Literal(UUID(pool_id)))
+    vectors, pool = sql.Identifier(f"embeddings_{space}"), sql.Literal(UUID(pool_id))
+    return cast(LiteralString, sql.SQL(statement).format(vectors=vectors, pool=pool).as_string())

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any, Literal, LiteralString
 
 from psycopg.rows import DictRow, class_row, dict_row
-from psycopg.sql import Composed
 
 from esker.server.core.dates.window import Window
 from esker.server.core.recall.relevance import (
@@ -76,15 +75,17 @@ class TermBudget:
     """How many postings of a query are read, beginning with the rarest term.
 
     A term is read while fewer than `enough` postings have been read, or if at most `most` have been with its own.
-    For each wanted text the best `looked_up` parts are kept, and the remaining terms are looked up only in them.
+    The best `ranked` parts are kept for each wanted text. If terms are left, they are looked up in the best `looked_up`
+    texts for each wanted one.
     """
 
     enough: int = 2_000
     most: int = 20_000
     looked_up: int = 3
+    ranked: int = 12
 
 
-EVERYTHING = TermBudget(enough=2**53)
+EVERYTHING = TermBudget(enough=2**53, ranked=2**40)
 
 VectorWay = Literal["exact", "filtered", "near"]
 """How vectors are searched: all of the tier, those of visible texts, or approximately by the index of the tier."""
@@ -174,8 +175,8 @@ class Search:
 class Found:
     """The texts that either search found, with the evidence of both: ids and signals by number.
 
-    `by_keyword` and `by_vector` are the numbers that each search found, best first. `looked_up` and `nearest` count the
-    parts that each considered; `is_whole`: all terms were read.
+    `by_keyword` and `by_vector` are the numbers that each search found, best first. `is_enough`: the keyword search
+    left out nothing that matters; `nearest` counts the parts that the vector search found.
     """
 
     ids: Mapping[int, str] = field(default_factory=dict[int, str])
@@ -183,9 +184,8 @@ class Found:
     by_keyword: Sequence[int] = ()
     by_vector: Sequence[int] = ()
     weights: Weights | None = None
-    looked_up: int = 0
+    is_enough: bool = True
     nearest: int = 0
-    is_whole: bool = True
 
 
 def sizes(row_filter: Filter) -> Query[dict[Tier, Size]]:
@@ -214,7 +214,7 @@ async def find(connection: Connection, searches: Sequence[Search]) -> list[Found
 
 def _in_full(one: Search, found: Found) -> Search | None:
     """Return the search by all terms and exact vectors if that may find more than it did, else None."""
-    few_words = bool(one.asked.terms) and not found.is_whole and found.looked_up < one.reading.looked_up * one.limit
+    few_words = bool(one.asked.terms) and not found.is_enough
     few_near = one.meaning is not None and one.meaning.way == "near" and found.nearest < one.limit
     if not few_words and not few_near:
         return None
@@ -233,7 +233,7 @@ async def _send(connection: Connection, one: Search) -> Answer[Found]:
     return answer
 
 
-def _statement(one: Search) -> LiteralString | Composed:
+def _statement(one: Search) -> LiteralString:
     if one.meaning is None:
         return (_IN_SCOPE if one.size.is_narrow else _BY_KEYWORD)[one.tier]
     space = one.meaning.space
@@ -259,6 +259,7 @@ def _values(one: Search) -> dict[str, Any]:
         "max_unknown": MAX_UNKNOWN_WORDS,
         "limit": one.limit,
         "looked_up": one.reading.looked_up * one.limit,
+        "ranked": one.reading.ranked * one.limit,
         "enough": one.reading.enough,
         "most": one.reading.most,
     }
@@ -281,9 +282,8 @@ def _found(one: Search, rows: Sequence[DictRow]) -> Found:
         by_keyword=sorted(by_keyword, key=lambda number: (-signals[number].keyword, -number)),
         by_vector=sorted(by_vector, key=lambda number: (-(signals[number].cosine or 0.0), -number)),
         weights=_weights(one.asked, first) if by_keyword else None,
-        looked_up=first["looked_up"],
+        is_enough=bool(first["is_enough"]),
         nearest=first.get("nearest", 0),
-        is_whole=bool(first["is_whole"]),
     )
 
 
@@ -330,7 +330,7 @@ async def by_vector_index(
 
 
 async def _nearest(
-    connection: Connection, statement: Composed, vector: Sequence[float], row_filter: Filter, limit: int
+    connection: Connection, statement: LiteralString, vector: Sequence[float], row_filter: Filter, limit: int
 ) -> list[TextHit]:
     values = {**filter_values(row_filter), "vector": as_literal(vector), "limit": limit}
     async with connection.cursor(row_factory=class_row(TextHit)) as cursor:

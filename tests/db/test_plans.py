@@ -57,22 +57,32 @@ WORDS = {
 }
 MODES = get_args(PlanMode)
 STATEMENTS: dict[str, tuple[str, dict[str, Any]]] = {
-    "keyword": (search.SQL["keyword_memory"], {**WORDS, "limit": 50, "looked_up": 150}),
-    "keyword in scope": (search.SQL["keyword_memory_in_scope"], {**WORDS, "limit": 50, "looked_up": 150}),
-    "vector": (for_space(search.SQL["vector_memory"], SPACE.name).as_string(), {"vector": "[1,2,3]", "limit": 50}),
+    "keyword": (search.SQL["keyword_memory"], {**WORDS, "limit": 50, "looked_up": 150, "ranked": 600}),
+    "keyword in scope": (
+        search.SQL["keyword_memory_in_scope"],
+        {**WORDS, "limit": 50, "looked_up": 150, "ranked": 600},
+    ),
+    "vector": (for_space(search.SQL["vector_memory"], SPACE.name), {"vector": "[1,2,3]", "limit": 50}),
     **{
         name: (
-            for_space(search.SQL[name], SPACE.name).as_string(),
-            {**WORDS, "vector": "[1,2,3]", "by_chance": 0.07, "limit": 50, "looked_up": 150},
+            for_space(search.SQL[name], SPACE.name),
+            {
+                **WORDS,
+                "vector": "[1,2,3]",
+                "by_chance": 0.07,
+                "limit": 50,
+                "looked_up": 150,
+                "ranked": 600,
+            },
         )
         for name in ("candidates_memory", "candidates_memory_filtered")
     },
     "neighbours": (
-        for_space(search.SQL["neighbours_near"], SPACE.name).as_string(),
+        for_space(search.SQL["neighbours_near"], SPACE.name),
         {**WORDS, "vector": "[1,2,3]", "by_chance": 0.07, "numbers": list(range(1, 41)), "known": []}
         | {"weights": [1.0, 2.0], "mean_terms": 5.0, "ideal": 3.0},
     ),
-    "enqueue_missing": (for_space(vectors.SQL["enqueue_missing"], SPACE.name).as_string(), {"space": SPACE.name}),
+    "enqueue_missing": (for_space(vectors.SQL["enqueue_missing"], SPACE.name), {"space": SPACE.name}),
 }
 
 
@@ -108,7 +118,7 @@ async def test_recall_looks_up_only_the_rows_that_it_returns(filled: Database, w
     for mode in MODES:
         plan = planned(filled.url, who.pool_id, statement, {**filter_values(Filter(parts.clock())), **own}, mode)
         of_memories = [node for node in plan if node.get("Relation Name") == "memories" and "Index Cond" in node]
-        assert [node["Actual Loops"] for node in of_memories if node["Actual Loops"] > 1] == [150], mode
+        assert [node["Actual Loops"] for node in of_memories if node["Actual Loops"] > 1] == [50], mode
 
 
 async def test_an_expansion_reads_only_the_messages_that_it_shows(

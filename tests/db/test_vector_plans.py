@@ -33,9 +33,7 @@ class Indexed:
     def used(self, statement: str, mode: PlanMode) -> set[str]:
         """Return the indexes that a statement of search.sql used."""
         text = search.SQL[statement]
-        with psycopg.connect(self.app_url) as connection:
-            made = for_pool(text, SPACE.name, self.who.pool_id) if "{pool}" in text else for_space(text, SPACE.name)
-            composed = made.as_string(connection)
+        composed = for_pool(text, SPACE.name, self.who.pool_id) if "{pool}" in text else for_space(text, SPACE.name)
         [vector] = unit_vectors(1, DIMENSION, seed=99)
         values = {**filter_values(Filter(self.parts.clock())), "vector": as_literal(vector), "limit": 100}
         # The setting of `by_vector_index`.

@@ -18,7 +18,7 @@ WHERE m.number = ANY (%(numbers)s) AND m.session_id IS NOT NULL
     SELECT number, (max(score) / 1e7 / %(ideal)s)::float8 AS score
     FROM (
         SELECT number, part, {score} AS score
-        FROM (SELECT number, %(mean_terms)s::float8 AS mean_terms FROM wanted OFFSET 0) AS unscored
+        FROM (SELECT number, 0.9 / %(mean_terms)s::float8 AS slope FROM wanted OFFSET 0) AS unscored
         CROSS JOIN unnest(%(terms)s::text[], %(weights)s::float8[]) AS asked (term, weight)
         CROSS JOIN LATERAL ({posting}) AS held
         GROUP BY number, part
@@ -27,7 +27,7 @@ WHERE m.number = ANY (%(numbers)s) AND m.session_id IS NOT NULL
 )
 -- columns: evidence
 , figures AS (
-    SELECT weights, mean_terms, ideal, known, unknown, is_whole, looked_up FROM by_keyword LIMIT 1
+    SELECT weights, mean_terms, ideal, known, unknown, is_enough FROM by_keyword LIMIT 1
 ), wanted AS (
     SELECT number FROM by_keyword WHERE id IS NOT NULL UNION SELECT number FROM by_vector
 ), words AS (
@@ -36,6 +36,7 @@ WHERE m.number = ANY (%(numbers)s) AND m.session_id IS NOT NULL
         SELECT number, part, ideal, {score} AS score
         FROM figures
         CROSS JOIN LATERAL unnest(%(terms)s::text[], weights) AS asked (term, weight)
+        CROSS JOIN LATERAL (SELECT 0.9 / mean_terms AS slope) AS sloping
         CROSS JOIN (
             SELECT number FROM by_vector EXCEPT SELECT number FROM by_keyword WHERE id IS NOT NULL OFFSET 0
         ) AS unscored
@@ -82,7 +83,7 @@ size AS (
         SELECT count(*)::float8 AS parts FROM postings WHERE tier = %(tier)s AND term = asked.term OFFSET 0
     ) AS held
 ), weighed AS MATERIALIZED (
-    SELECT term, word, place, counted.parts > 0 AS there, is_known, size.mean_terms,
+    SELECT term, word, place, counted.parts, counted.parts > 0 AS there, is_known, 0.9 / size.mean_terms AS slope,
            ln(1 + (greatest(size.parts - counted.parts, 0) + 0.5) / (counted.parts + 0.5)) AS weight,
            term = ANY (%(names)s::text[]) AND counted.parts <= %(max_parts)s AS is_rare_name,
            rarer < %(enough)s OR rarer + counted.parts <= %(most)s AS is_read
@@ -102,11 +103,11 @@ size AS (
     FROM (SELECT *, row_number() OVER (ORDER BY weight DESC) AS place FROM asked_words) AS ranked
 ), asked AS MATERIALIZED (
     SELECT coalesce(array_agg(weight ORDER BY place), ARRAY[]::float8[]) AS weights, (SELECT mean_terms FROM size) AS mean_terms,
-           bool_and(is_read) AS is_whole
+           coalesce(bool_and(is_read), true) AS is_read, bool_and(is_read) AND sum(parts) <= %(ranked)s AS is_whole
     FROM weighed
 )
 -- columns: score
-sum((1e7::float8 * weight * frequency * 2.2 / (frequency + 1.2 * (0.25 + 0.75 * (length / mean_terms))))::int)
+sum((2.2e7::float8 * weight * frequency / (frequency + 0.3::float8 + slope * length))::int)
 -- columns: memory_seen
 visible_memories(%(session)s, %(project)s, %(kinds)s, %(priorities)s, %(tags)s, %(since)s, %(until)s, %(as_of)s,
                  %(moment)s, %(with_superseded)s)
@@ -153,25 +154,37 @@ END AS in_scope
 -- score for the query's rarest words, each once; `words` has the word that each term is a form of. Scores are summed as
 -- integers, so that they do not depend on the order. The weights of the terms are returned for `keyword_scores`.
 -- Terms are read from the rarest on, as long as there are few postings in all; the scores of the others are looked up
--- only in the best parts found so far (the strategy "continue" of Moffat and Zobel, 1996: approximate). `is_whole`: all
--- terms were read; `looked_up`: how many parts were. If no text is found, there is one row without an id.
+-- only in the best texts found so far (the strategy "continue" of Moffat and Zobel, 1996: approximate). `is_enough`: as
+-- many texts were found as are looked up, or nothing was left out. If no text is found, there is one row without an id.
 -- Rows are looked up one by one, best first, until enough are visible; the OFFSETs force this plan. Before its first
 -- ANALYZE of a new pool the planner takes ten thousand rows for thirty, and would join each with each.
 WITH {weights}, scored AS (
-    SELECT number, part, {score} AS score, bool_or(is_rare_name) AS named
-    FROM (SELECT * FROM weighed WHERE is_read OFFSET 0) AS read
+    SELECT number, part, {score} AS score
+    FROM (SELECT term, weight, slope FROM weighed WHERE is_read OFFSET 0) AS read
     CROSS JOIN LATERAL (
         SELECT number, part, frequency, length FROM postings WHERE tier = %(tier)s AND term = read.term OFFSET 0
     ) AS held
     GROUP BY number, part
+), ranked AS (
+    -- A text is ranked by its best part, whose place is in the lowest 16 bits.
+    SELECT number, max(score << 16 | part) AS best
+    FROM (SELECT * FROM scored ORDER BY score DESC, number DESC LIMIT %(ranked)s) AS parts
+    GROUP BY number
 ), best AS MATERIALIZED (
-    SELECT seen.id, ranked.number, ranked.part, ranked.score, ranked.named
-    FROM (SELECT * FROM scored ORDER BY score DESC, number DESC OFFSET 0) AS ranked
+    SELECT seen.id, ranked.number, ranked.part, ranked.score
+    FROM (
+        SELECT number, best & 65535 AS part, best >> 16 AS score FROM ranked ORDER BY 3 DESC, number DESC OFFSET 0
+    ) AS ranked
     CROSS JOIN LATERAL (SELECT t.id FROM {{tier}_seen} AS t WHERE t.number = ranked.number OFFSET 0) AS seen
     ORDER BY ranked.score DESC, ranked.number DESC
-    LIMIT %(looked_up)s
+    LIMIT CASE WHEN (SELECT is_read FROM asked) THEN %(limit)s::int ELSE %(looked_up)s::int END
 ), found AS (
-    SELECT id, number, max(best.score + rest.score) AS score, bool_or(best.named) AS named
+    SELECT id, number, best.score + rest.score AS score, EXISTS (
+               SELECT FROM (SELECT term FROM weighed WHERE is_rare_name OFFSET 0) AS name
+               CROSS JOIN LATERAL (
+                   SELECT FROM postings WHERE tier = %(tier)s AND term = name.term AND number = best.number OFFSET 0
+               ) AS held
+           ) AS named
     FROM best
     CROSS JOIN LATERAL (
         SELECT coalesce({score}, 0) AS score
@@ -181,10 +194,11 @@ WITH {weights}, scored AS (
             WHERE tier = %(tier)s AND term = unread.term AND number = best.number AND part = best.part OFFSET 0
         ) AS held
     ) AS rest
-    GROUP BY id, number ORDER BY 3 DESC, number DESC LIMIT %(limit)s
+    ORDER BY 3 DESC, number DESC LIMIT %(limit)s
 )
 SELECT id, number, (found.score / 1e7 / ideal.score)::float8 AS score, named, weights, mean_terms,
-       ideal.score AS ideal, known, unknown, is_whole, (SELECT count(*) FROM best) AS looked_up
+       ideal.score AS ideal, known, unknown,
+       is_whole OR (SELECT count(*) FROM best) >= CASE WHEN is_read THEN %(limit)s::int ELSE %(looked_up)s::int END AS is_enough
 FROM asked CROSS JOIN ideal LEFT JOIN found ON true
 ORDER BY 3 DESC, number DESC
 
@@ -207,7 +221,7 @@ WITH {weights}, best AS MATERIALIZED (
     GROUP BY t.id, number ORDER BY 3 DESC, number DESC LIMIT %(limit)s
 )
 SELECT id, number, (found.score / 1e7 / ideal.score)::float8 AS score, named, weights, mean_terms,
-       ideal.score AS ideal, known, unknown, true AS is_whole, (SELECT count(*) FROM best) AS looked_up
+       ideal.score AS ideal, known, unknown, true AS is_enough
 FROM asked CROSS JOIN ideal LEFT JOIN found ON true
 ORDER BY 3 DESC, number DESC
 
