@@ -1,7 +1,8 @@
 """Memories, one fact per row, and their keyword index."""
 
-import asyncio
+import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
@@ -20,6 +21,7 @@ from esker.server.core.records import Filter, Memory, NewMemory, Source
 from esker.server.core.text import labels
 from esker.server.core.text.indexing import IndexedMemory, indexed_parts, part_values
 from esker.server.core.text.tokens import estimate_tokens
+from esker.server.db.ahead import computed_ahead
 from esker.server.db.database import Connection, Database
 from esker.server.db.pipeline import Query, fetch
 from esker.server.db.statements import Statements, as_json
@@ -38,8 +40,9 @@ class Past:
     left_alone: bool
 
 
-# Rows per statement: even the longest ones are written well within the statement timeout.
-_MOST_ROWS = 200
+# Rows per statement: even the longest ones are written well within the statement timeout. While Postgres writes them,
+# the next ones are prepared.
+_MOST_ROWS = 100
 
 
 def missing(memory_id: str) -> NotFound:
@@ -80,12 +83,37 @@ async def insert(
     known = pasts or {}
     # Sorted across all statements, so that locks are taken in one order; see the statement.
     ordered = sorted(rows, key=lambda row: (row.memory.external_id or "", row.memory.id))
-    for start in range(0, len(ordered), _MOST_ROWS):
-        some = ordered[start : start + _MOST_ROWS]
-        values = await asyncio.to_thread(as_json, (_values(row, known.get(row.memory.id)) for row in some))
-        cursor = await connection.execute(SQL["insert"], {"rows": values})
-        written |= {str(row[0]) for row in await cursor.fetchall()}
+    batches = [ordered[start : start + _MOST_ROWS] for start in range(0, len(ordered), _MOST_ROWS)]
+    async with aclosing(computed_ahead(lambda batch: _insert_values(batch, known), batches)) as ahead:
+        async for values in ahead:
+            cursor = await connection.execute(SQL["insert"], values)
+            written |= {str(row[0]) for row in await cursor.fetchall()}
     return written
+
+
+def _insert_values(batch: Sequence[IndexedMemory], pasts: Mapping[str, Past]) -> dict[str, str]:
+    rows = [
+        # Postgres reads a missing value as NULL.
+        {name: value for name, value in _values(row, pasts.get(row.memory.id)).items() if value is not None}
+        | {"place": place}
+        for place, row in enumerate(batch, start=1)
+    ]
+    return {"rows": as_json(rows), **_posting_values(batch)}
+
+
+def _posting_values(batch: Sequence[IndexedMemory]) -> dict[str, str]:
+    """Return the columns of the keyword index of rows, which are numbered from 1 on, in the order of the terms."""
+    postings = sorted(
+        (term, place, part, frequency, terms.total())
+        for place, row in enumerate(batch, start=1)
+        for part, terms in enumerate(row.parts, start=1)
+        for term, frequency in terms.items()
+    )
+    terms, *numbers = zip(*postings, strict=True) if postings else [()] * 5
+    names = ("places", "parts", "frequencies", "lengths")
+    return {"terms": json.dumps(terms)} | {
+        name: f"{{{','.join(map(str, column))}}}" for name, column in zip(names, numbers, strict=True)
+    }
 
 
 def _values(indexed: IndexedMemory, past: Past | None) -> dict[str, Any]:
@@ -105,8 +133,8 @@ def _values(indexed: IndexedMemory, past: Past | None) -> dict[str, Any]:
         "source_seqs": row.source_seqs,
         "source_ids": row.source_ids,
         "tokens": indexed.tokens,
-        "terms": indexed.terms.total(),
-        "parts": part_values(indexed.parts),
+        "terms": sum(part.total() for part in indexed.parts),
+        "parts": len(indexed.parts),
         "said_at": row.said_at.isoformat(),
         "refers_from": _iso(row.refers_from),
         "refers_to": _iso(row.refers_to),

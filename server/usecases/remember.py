@@ -14,7 +14,7 @@ from esker.server.core.ids import is_passage, new_ids
 from esker.server.core.records import Category, Filter, Memory, NewMemory, Principal, Priority, SourcedMemory
 from esker.server.core.redaction import redact, redact_name
 from esker.server.core.sources import sourced
-from esker.server.core.text.indexing import IndexedMemory, indexed
+from esker.server.core.text.indexing import IndexedMemory
 from esker.server.db.database import Connection
 from esker.server.db.pipeline import fetch
 from esker.server.store import memories, passages, sessions, vectors
@@ -61,25 +61,34 @@ async def remember(parts: Parts, who: Principal, notes: Sequence[Note]) -> list[
     again can raise its priority or pin it, never the reverse. Raises NotFound for an unknown session, InvalidInput,
     and Conflict when an external id belongs to a row with other content.
     """
-    return [row.id for row in await _remember(parts, who, notes)]
+    return (await _remember(parts, who, notes, read=False)).ids
 
 
 async def remember_one(parts: Parts, who: Principal, note: Note) -> SourcedMemory:
     """Write a note as `remember` does; return its row as of that transaction."""
-    [row] = await _remember(parts, who, [note])
+    [row] = (await _remember(parts, who, [note], read=True)).rows
     return row
 
 
-async def _remember(parts: Parts, who: Principal, notes: Sequence[Note]) -> list[SourcedMemory]:
-    """Write notes, see `remember`, and return their rows, in order."""
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """The ids of notes in order, and their rows if they were read."""
+
+    ids: list[str]
+    rows: list[SourcedMemory]
+
+
+async def _remember(parts: Parts, who: Principal, notes: Sequence[Note], *, read: bool) -> _Written:
     now = parts.clock()
     prepared = await asyncio.to_thread(lambda: [prepare(note, now) for note in notes])
-    async with parts.database.tenant(who.pool_id) as connection:
-        places = await sessions_of(connection, notes)
+    places: dict[str, StoredSession] = {}
+    if any(note.session_id for note in notes):
+        async with parts.database.tenant(who.pool_id) as connection:
+            places = await sessions_of(connection, notes)
     rows = await asyncio.to_thread(rows_of, prepared, places, who.actor, now)
     for _ in range(_MOST_TRIES):
         try:
-            return await _write(parts, who, rows)
+            return await _write(parts, who, rows, read=read)
         except _Gone:
             continue
     raise Conflict("These notes are being written and forgotten at the same time.", hint="Try again.")
@@ -89,30 +98,41 @@ class _Gone(Exception):
     """A row that one statement read was forgotten before the next."""
 
 
-async def _write(parts: Parts, who: Principal, rows: Sequence[IndexedMemory]) -> list[SourcedMemory]:
-    """Write rows and return them, or the live rows that they repeat. Raises _Gone, Conflict, InvalidInput."""
-    names = {_named(row.memory) for row in rows}
-    async with parts.database.tenant(who.pool_id) as connection:
+async def _write(parts: Parts, who: Principal, rows: Sequence[IndexedMemory], *, read: bool) -> _Written:
+    """Write rows, or raise the live rows that they repeat. Raises _Gone, Conflict, InvalidInput."""
+    async with parts.database.tenant_pipeline(who.pool_id) as connection:
         if any(row.memory.kind == "manual" for row in rows):
             await memories.lock_pins(connection)
         written = await memories.insert(connection, rows)
-        known = await memories.by_external_id(connection, names)
-        if known.keys() != names:
-            # Going on in this transaction would break the lock order, so start again.
-            raise _Gone
-        ids = [_settled(row.memory, known) for row in rows]
-        again = [
-            (memory_id, row.memory) for memory_id, row in zip(ids, rows, strict=True) if row.memory.id not in written
-        ]
-        if again:
-            await memories.raise_again(connection, again)
-        there = await memories.get(connection, ids)
-        if there.keys() != {*ids}:
-            raise _Gone
-        await limit_pins(connection, there.values())
+        known = await _repeated(connection, [row.memory for row in rows if row.memory.id not in written])
+        ids = [known.get(row.memory.id, row.memory.id) for row in rows]
+        there = await _existing(connection, ids if read else known.values())
+        await limit_pins(connection, [*there.values(), *(row.memory for row in rows if row.memory.id in written)])
         await vectors.enqueue(connection, written, parts.clock())
         await schedule_daily(parts, connection, parts.clock())
-        return await with_sources(connection, [there[memory_id] for memory_id in ids])
+        return _Written(ids, await with_sources(connection, [there[memory_id] for memory_id in ids]) if read else [])
+
+
+async def _repeated(connection: Connection, rows: Sequence[NewMemory]) -> dict[str, str]:
+    """Raise the live rows that these rows, which were not written, repeat; return their ids by those of the rows."""
+    if not rows:
+        return {}
+    names = {_named(row) for row in rows}
+    known = await memories.by_external_id(connection, names)
+    if known.keys() != names:
+        # Going on in this transaction would break the lock order, so start again.
+        raise _Gone
+    again = [(_settled(row, known), row) for row in rows]
+    await memories.raise_again(connection, again)
+    return {row.id: memory_id for memory_id, row in again}
+
+
+async def _existing(connection: Connection, ids: Collection[str]) -> dict[str, Memory]:
+    """Return rows by id. Raises _Gone if one does not exist any more."""
+    there = await memories.get(connection, ids) if ids else {}
+    if there.keys() != {*ids}:
+        raise _Gone
+    return there
 
 
 def prepare(note: Note, now: datetime) -> PreparedNote:
@@ -146,7 +166,10 @@ def rows_of(
     prepared: Sequence[PreparedNote], places: Mapping[str, StoredSession], author: str, now: datetime
 ) -> list[IndexedMemory]:
     ids = new_ids("mem", now, len(prepared))
-    return indexed(_row(note, places, memory_id, author, now) for memory_id, note in zip(ids, prepared, strict=True))
+    # They are indexed in batches, while Postgres writes the batch before.
+    return [
+        IndexedMemory(_row(note, places, memory_id, author, now)) for memory_id, note in zip(ids, prepared, strict=True)
+    ]
 
 
 def _row(
@@ -203,7 +226,7 @@ def _settled(row: NewMemory, known: Mapping[str, memories.NamedMemory]) -> str:
     return named.id
 
 
-async def limit_pins(connection: Connection, touched: Collection[Memory]) -> None:
+async def limit_pins(connection: Connection, touched: Collection[Memory | NewMemory]) -> None:
     """Raise InvalidInput if the projects of these rows pin more than every pack can show."""
     for project in {row.project for row in touched if row.kind == "manual"}:
         if await memories.pinned_tokens(connection, project) > MAX_PINNED_TOKENS:

@@ -223,9 +223,9 @@ class ForgetfulDatabase(Database):
     """A database in which all rows are forgotten after every transaction."""
 
     @asynccontextmanager
-    async def tenant(self, pool_id: str) -> AsyncGenerator[Connection]:
+    async def tenant_pipeline(self, pool_id: str) -> AsyncGenerator[Connection]:
         """Open a transaction, and forget all rows after it."""
-        async with super().tenant(pool_id) as connection:
+        async with super().tenant_pipeline(pool_id) as connection:
             yield connection
         async with super().tenant(pool_id) as connection:
             await connection.execute("DELETE FROM memories")

@@ -15,7 +15,7 @@ from esker.server.usecases.open_session import SessionRequest, open_session
 from esker.server.usecases.parts import Parts
 from esker.server.usecases.recall import recall
 from esker.server.usecases.recall_request import RecallRequest
-from esker.server.usecases.remember import Note, remember
+from esker.server.usecases.remember import Note, remember, remember_one
 from tests.support.round_trips import RoundTrips, counted_round_trips
 from tests.support.vectors import note_with_vectors, unit_vectors
 
@@ -78,6 +78,21 @@ async def test_a_recall_takes_at_most_five_round_trips(remembered: str, far: Par
     assert await count(trips, far) <= 5
     assert await count(trips, far, session_id=remembered, scope="session") <= 5
     assert await count(trips, far, project="boats") <= 5
+
+
+async def test_a_write_takes_few_round_trips(remembered: str, far: Parts, trips: RoundTrips) -> None:
+    for turn in range(8):
+        trips.reset()
+        who = await authenticate(far, None)
+        await remember_one(far, who, Note(f"The crane {turn} is green."))
+        of_one = trips.count
+        trips.reset()
+        await remember(far, who, [Note(f"The crane {turn} lifts {n} tons.") for n in range(50)])
+    assert of_one <= 5
+    assert trips.count <= 2
+    trips.reset()
+    await remember(far, who, [Note("The crane 1 is green."), Note("The dock is empty.", session_id=remembered)])
+    assert trips.count <= 9
 
 
 async def test_a_recall_by_meaning_takes_no_more(remembered: str, far: Parts, trips: RoundTrips) -> None:

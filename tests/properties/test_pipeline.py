@@ -8,7 +8,7 @@ more of them.
 import asyncio
 import random
 from collections.abc import AsyncGenerator, Coroutine
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
@@ -64,8 +64,19 @@ class CrashingDatabase(Database):
     @asynccontextmanager
     async def tenant(self, pool_id: str) -> AsyncGenerator[Connection]:
         """Open a transaction that may be the last thing this process does."""
+        async with self._dying(super().tenant(pool_id)) as connection:
+            yield connection
+
+    @asynccontextmanager
+    async def tenant_pipeline(self, pool_id: str) -> AsyncGenerator[Connection]:
+        """Open such a transaction in pipeline mode."""
+        async with self._dying(super().tenant_pipeline(pool_id)) as connection:
+            yield connection
+
+    @asynccontextmanager
+    async def _dying(self, opened: AbstractAsyncContextManager[Connection]) -> AsyncGenerator[Connection]:
         fate = self.dice.random()
-        async with super().tenant(pool_id) as connection:
+        async with opened as connection:
             yield connection
             if fate < self.chance / 2:
                 raise Crash("before the commit")

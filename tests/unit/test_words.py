@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from esker.server.core.words import lists
-from esker.server.core.words.lists import LANGUAGES, Cue, any_of, language_file
+from esker.server.core.words.lists import LANGUAGES, Cue, any_of, any_word_of, language_file
 
 # Keys that are not lists.
 _OTHER = {"name", "missing", "text.stemmer"}
@@ -97,6 +97,15 @@ def test_every_language_has_the_words_that_hooks_read(name: str) -> None:
 
 def test_the_longest_of_several_words_is_found() -> None:
     assert re.findall(any_of(["no", "nobody", "e.g."]), "nobody e.g. eagle") == ["nobody", "e.g."]
+
+
+def test_any_word_of_many_is_found_like_any_of_them() -> None:
+    entries = ["may", "march", "mars?", "a?gain", "[kc]w", "(?<!in )today", "été", "o"]
+    text = "may march mar mars gain again kw today in today été o of ma"
+    for entry in (*entries, "nobody"):
+        pattern = rf"\b{any_word_of([entry, 'zzz'])}\b"
+        assert re.findall(pattern, text) == re.findall(rf"\b{any_of([entry, 'zzz'])}\b", text), entry
+    assert re.findall(rf"\b{any_word_of(entries)}\b", text) == re.findall(rf"\b{any_of(entries)}\b", text)
 
 
 def test_an_unknown_list_is_an_error() -> None:

@@ -8,6 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 from esker.server.core.records import NewMemory
 from esker.server.core.text.labels import without_label
@@ -23,13 +24,21 @@ Terms = Counter[str]
 """The terms of one part, with their frequencies."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class IndexedMemory:
-    """A row with its tokens and the terms of its parts."""
+    """A row with its tokens and the terms of its parts, which are computed when they are first used."""
 
     memory: NewMemory
-    tokens: int
-    parts: list[Terms]
+
+    @cached_property
+    def tokens(self) -> int:
+        """The tokens of the row."""
+        return estimate_tokens(self.memory.content)
+
+    @cached_property
+    def parts(self) -> list[Terms]:
+        """The terms of each part of the row."""
+        return indexed_parts(without_label(self.memory.content))
 
     @property
     def terms(self) -> Terms:
@@ -39,7 +48,10 @@ class IndexedMemory:
 
 def indexed(rows: Iterable[NewMemory]) -> list[IndexedMemory]:
     """Index rows. Long rows take time, so call this in a thread and before a transaction begins."""
-    return [IndexedMemory(row, estimate_tokens(row.content), indexed_parts(without_label(row.content))) for row in rows]
+    found = [IndexedMemory(row) for row in rows]
+    for row in found:
+        _ = row.tokens, row.parts
+    return found
 
 
 def indexed_parts(text: str) -> list[Terms]:

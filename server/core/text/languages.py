@@ -18,6 +18,10 @@ STOP_WORDS: Mapping[str, frozenset[str]] = {
 
 They are written without accents. When a list changes, stored rows keep the terms that they were indexed with.
 """
+_LANGUAGES_OF_WORD: dict[str, list[str]] = {}
+for _language, _small in STOP_WORDS.items():
+    for _small_word in _small:
+        _LANGUAGES_OF_WORD.setdefault(_small_word, []).append(_language)
 _WORD = re.compile(r"[^\W\d_]+")
 # Characters that are read; more do not change the result.
 _MOST_CHARACTERS = 2_000
@@ -43,9 +47,10 @@ def languages_of(text: str) -> list[str]:
     A single word, however frequent, is not enough: it may be a name or belong to several languages.
     """
     words = Counter(without_accents(word) for word in _WORD.findall(text[:_MOST_CHARACTERS].casefold()))
-    small = {language: words.keys() & known for language, known in STOP_WORDS.items()}
-    counts = {
-        language: sum(words[word] for word in found) for language, found in small.items() if len(found) >= _FEWEST
-    }
+    found: dict[str, list[int]] = {language: [] for language in STOP_WORDS}
+    for word, occurrences in words.items():
+        for language in _LANGUAGES_OF_WORD.get(word, ()):
+            found[language].append(occurrences)
+    counts = {language: sum(each) for language, each in found.items() if len(each) >= _FEWEST}
     most = max(counts.values(), default=0)
     return [language for language, count in counts.items() if count == most]

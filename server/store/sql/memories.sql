@@ -7,36 +7,41 @@ external_id, tentative, facet, created_at
 id, kind, priority, category, content, group_id, project, tokens, said_at, last_used_at, tentative
 
 -- name: insert
--- Write rows and their keyword index, ordered by external id, so that two batches of the same notes cannot deadlock. A
+-- Write rows and their keyword index, ordered by external id, so that two batches of the same notes cannot deadlock.
+-- The index comes as columns, ordered by term, and each of its entries names its row by the `place` from 1 on. A
 -- row with the external id of a live row is left out. Only imported rows can be superseded or `left_alone` already.
 WITH new AS MATERIALIZED (
     SELECT * FROM jsonb_to_recordset(%(rows)s::jsonb) AS new (
         id text, kind text, priority text, category text, trust text, content text, author text, session_id text,
         group_id text, project text, tags text[], source_seqs bigint[], source_ids text[], tokens int, terms int,
-        parts jsonb, said_at timestamptz, refers_from timestamptz, refers_to timestamptz,
+        parts int, said_at timestamptz, refers_from timestamptz, refers_to timestamptz,
         valid_until timestamptz, last_used_at timestamptz, superseded_by text, superseded_at timestamptz,
         outdated_at timestamptz, reflection_id text, external_id text, left_alone boolean, tentative boolean,
-        facet text, created_at timestamptz)
+        facet text, created_at timestamptz, place int)
 ), written AS (
     INSERT INTO memories (pool_id, id, kind, priority, category, trust, content, content_hash, author, session_id,
                           group_id, project, tags, source_seqs, source_ids, tokens, parts, terms, said_at,
                           refers_from, refers_to, valid_until, last_used_at, superseded_by, superseded_at, outdated_at,
                           reflection_id, external_id, left_alone, tentative, facet, created_at)
     SELECT current_pool(), id, kind, priority, category, trust, content, sha256(convert_to(content, 'UTF8')), author,
-           session_id, group_id, project, tags, source_seqs, source_ids, tokens, jsonb_array_length(parts), terms, said_at,
+           session_id, group_id, project, tags, source_seqs, source_ids, tokens, parts, terms, said_at,
            refers_from, refers_to, valid_until, last_used_at, superseded_by, superseded_at, outdated_at,
            reflection_id, external_id, coalesce(left_alone, false), tentative, facet, created_at
     FROM new
     ORDER BY external_id COLLATE "C" NULLS FIRST, id
     ON CONFLICT (pool_id, external_id) WHERE external_id IS NOT NULL AND superseded_at IS NULL DO NOTHING
     RETURNING id, number
+), numbered AS (
+    -- An array, since a join would compare each posting with each row if the planner takes them for a few.
+    SELECT array_agg(written.number ORDER BY new.place) AS numbers FROM new LEFT JOIN written USING (id)
 ), indexed AS (
     INSERT INTO postings (pool_id, tier, term, number, part, frequency, length)
-    SELECT current_pool(), 'm', posting.term, number, part.place, posting.frequency::int, (part.it ->> 'length')::int
-    FROM written JOIN new USING (id)
-    CROSS JOIN LATERAL jsonb_array_elements(new.parts) WITH ORDINALITY AS part (it, place)
-    CROSS JOIN LATERAL jsonb_each_text(part.it -> 'terms') AS posting (term, frequency)
-    ORDER BY posting.term, number, part.place
+    SELECT current_pool(), 'm', posting.term, numbers[posting.place], posting.part, posting.frequency, posting.length
+    FROM numbered CROSS JOIN ROWS FROM (
+        jsonb_array_elements_text(%(terms)s::jsonb), unnest(%(places)s::int[]), unnest(%(parts)s::smallint[]),
+        unnest(%(frequencies)s::int[]), unnest(%(lengths)s::int[])
+    ) AS posting (term, place, part, frequency, length)
+    WHERE numbers[posting.place] IS NOT NULL
 ), linked AS (
     INSERT INTO memory_links (pool_id, source_id, memory_id)
     SELECT DISTINCT current_pool(), unnest(new.source_ids), id FROM written JOIN new USING (id)
