@@ -9,8 +9,6 @@ import os
 import signal
 import sys
 import threading
-from contextlib import suppress
-from pathlib import Path
 
 from esker.embedding_worker.worker import run_worker
 from esker.server.core.clock import system_clock
@@ -24,14 +22,11 @@ from esker.server.providers.roles import Embedder
 from esker.server.usecases.parts import Parts
 
 _CONNECTIONS = 2
-_NICENESS = 10
-"""Added niceness of the worker; higher gives the server, for which a user waits, more of the processor."""
 
 
 def main(arguments: list[str]) -> int:
     """Run the worker until a signal or the end of its input; return the exit code."""
     try:
-        _lower_priority()
         settings = Settings.from_environment(os.environ)
         configure_logs(settings.log_level)
         embedder = embedder_of(settings)
@@ -44,18 +39,6 @@ def main(arguments: list[str]) -> int:
         print(f"esker worker: {error}", *([error.hint] if error.hint else []), file=sys.stderr)
         return 1
     return 0
-
-
-def _lower_priority() -> None:
-    """Lower the priority of this process."""
-    if sys.platform == "win32":
-        return
-    os.nice(_NICENESS)
-    if os.getsid(0) != os.getpid():
-        return
-    # With autogroups, Linux compares the niceness of whole sessions; this session contains the worker alone.
-    with suppress(OSError):
-        Path("/proc/self/autogroup").write_text(str(_NICENESS), encoding="ascii")
 
 
 async def _run(parts: Parts, embedder: Embedder, *, watch_stdin: bool) -> None:

@@ -7,10 +7,11 @@ from time import perf_counter
 
 from esker.server.bench.bench_server import BenchServer, ask
 from esker.server.bench.figures import BenchFigure, Effort
-from esker.server.bench.plain_model import PlainModel, stand_back
+from esker.server.bench.plain_model import PlainModel
 from esker.server.bench.progress import BenchProgress
 from esker.server.bench.texts import Writer
 from esker.server.bench.waiting import until_embedded, until_ready
+from esker.server.providers.thread_priority import lower_priority
 
 _AT_A_TIME = (16, 32, 64)
 
@@ -26,7 +27,7 @@ async def measure_backfill(place: BenchServer, effort: Effort, progress: BenchPr
     writer, seconds, floors = Writer(effort.texts), 0.0, dict.fromkeys(_AT_A_TIME, 0.0)
     total = effort.rounds * effort.texts
     loop = asyncio.get_running_loop()
-    with ThreadPoolExecutor(1, initializer=stand_back) as aside, progress.step("A backfill", total) as advance:
+    with ThreadPoolExecutor(1, initializer=lower_priority) as aside, progress.step("A backfill", total) as advance:
         for _ in range(effort.rounds):
             texts = [writer.turn() for _ in range(effort.texts)]
             await ask(place.client, "/v1/memories/batch", notes_of(texts))

@@ -1,16 +1,10 @@
 """The bundled model as its library runs it: the floor of every figure that embeds."""
 
-import os
-import sys
-import threading
 from collections.abc import Sequence
 from time import perf_counter
 from typing import Any
 
 from esker.server.providers.library_model import library_model
-
-_NICENESS = 10
-_LEAST_URGENT = 19
 
 
 class PlainModel:
@@ -28,10 +22,3 @@ class PlainModel:
         began = perf_counter()
         self.encode(texts, at_a_time)
         return perf_counter() - began
-
-
-def stand_back() -> None:
-    """Lower the priority of this thread to that of the embedding worker, on systems where a thread can."""
-    if sys.platform == "linux":
-        own = os.getpriority(os.PRIO_PROCESS, 0)
-        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), min(_LEAST_URGENT, own + _NICENESS))

@@ -2,11 +2,11 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol
 
 from esker.server.core.errors import EmbedderDown
 from esker.server.core.records import Space
+from esker.server.providers.thread_priority import model_thread
 
 
 class LoadedModel(Protocol):
@@ -35,15 +35,23 @@ class LocalEmbedder:
     def __init__(self, load: Callable[[], LoadedModel]) -> None:
         """`load` returns the model, which may take seconds, and raises Misconfigured if it cannot be loaded."""
         self._load = load
-        self._executor = ThreadPoolExecutor(1, thread_name_prefix="embedder")
+        self._is_patient = False
+        self._executor = model_thread("embedder")
         # Counts tokens while the model is busy.
-        self._counting = ThreadPoolExecutor(1, thread_name_prefix="tokenizer")
+        self._counting = model_thread("tokenizer")
         self._loaded: LoadedModel | None = None
 
     @property
     def space(self) -> Space | None:
         """Return the space, or None until the model is loaded."""
         return self._loaded.space if self._loaded else None
+
+    def be_patient(self, patient: bool) -> None:
+        """Let other processes go before the next calls, or stop doing so."""
+        if patient != self._is_patient:
+            self._is_patient = patient
+            self._executor = model_thread("embedder", patient=patient, after=self._executor)
+            self._counting = model_thread("tokenizer", patient=patient, after=self._counting)
 
     async def load(self) -> Space:
         """Load the model in a thread. Raises Misconfigured."""

@@ -54,6 +54,9 @@ class RemoteEmbedder:
         """Return the space, or None until the endpoint has answered once."""
         return self._space
 
+    def be_patient(self, patient: bool) -> None:
+        """Do nothing: the model runs elsewhere."""
+
     async def load(self) -> Space:
         """Request one vector to learn the dimension. Raises EmbedderDown."""
         if self._space is None:

@@ -86,6 +86,10 @@ class Embedder(Protocol):
         """The space of the vectors, or None until `load` has ended."""
         ...
 
+    def be_patient(self, patient: bool) -> None:
+        """Let other processes on this machine go before the next calls, or stop doing so."""
+        ...
+
     async def load(self) -> Space:
         """Get ready, once. Raises EmbedderDown, or Misconfigured if it can never be ready."""
         ...

@@ -216,6 +216,12 @@ async def bury(connection: Connection, space: str, most: int, now: datetime) -> 
     await connection.execute(SQL["bury"], {"space": space, "most": most, "now": now})
 
 
+async def due_since(connection: Connection, space: str, now: datetime) -> datetime | None:
+    """Return since when the row is due that will be claimed last; None if none is due."""
+    row = await (await connection.execute(SQL["due_since"], {"space": space, "now": now})).fetchone()
+    return row[0] if row else None
+
+
 async def claim(
     connection: Connection, space: str, now: datetime, lease: timedelta, *, tried: bool, limit: int
 ) -> ClaimedBatch:

@@ -29,11 +29,15 @@ _LEASE = timedelta(minutes=5)
 
 @dataclass(frozen=True, slots=True)
 class ClaimedRows:
-    """Rows of one pool that this worker has claimed; a retry is a single row that failed before."""
+    """Rows of one pool that this worker has claimed.
+
+    A retry is a single row that failed before. `due_since` is the time since when the row is due that comes last.
+    """
 
     pool_id: str
     batch: ClaimedBatch
     is_retry: bool
+    due_since: datetime
 
 
 async def embed_due(parts: Parts, embedder: Embedder, space: Space, pool_id: str) -> int:
@@ -56,8 +60,9 @@ async def claim(parts: Parts, space: Space, pool_id: str, *, tried: bool) -> Cla
             await vectors.bury(connection, space.name, MAX_ATTEMPTS, now)
         # A row that failed before, or killed its worker, is retried alone, so that no other row fails with it.
         limit = 1 if tried else BATCH
+        since = await vectors.due_since(connection, space.name, now)
         batch = await vectors.claim(connection, space.name, now, _LEASE, tried=tried, limit=limit)
-    return ClaimedRows(pool_id, batch, tried) if batch.rows else None
+    return ClaimedRows(pool_id, batch, tried, since or now) if batch.rows else None
 
 
 async def embed_claimed(

@@ -226,20 +226,6 @@ def test_a_worker_that_dies_is_restarted(data_dir: Path) -> None:
         assert second
 
 
-def test_the_worker_has_a_lower_priority_than_the_server(data_dir: Path) -> None:
-    with served("--data-dir", str(data_dir), ESKER_EMBEDDER="openai:http://127.0.0.1:1/v1#none") as (process, _):
-        family = psutil.Process(process.pid)
-        while not (
-            workers := [c for c in family.children() if c.pid in {p.pid for p in using(Path("embedding_worker"))}]
-        ):
-            pass
-        while workers[0].nice() == family.nice():
-            pass
-        weighed = Path(f"/proc/{workers[0].pid}/autogroup")
-        while weighed.exists() and not weighed.read_text(encoding="ascii").endswith("nice 10\n"):
-            pass
-
-
 def test_commands_join_the_database_of_a_running_server(data_dir: Path) -> None:
     there = {"ESKER_DATA_DIR": str(data_dir)}
     with served("--data-dir", str(data_dir)) as (_, said):

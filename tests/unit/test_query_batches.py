@@ -24,6 +24,10 @@ class HeldEmbedder:
     go: asyncio.Event = field(default_factory=asyncio.Event)
     space: Space | None = None
 
+    def be_patient(self, patient: bool) -> None:
+        """Never asked."""
+        raise NotImplementedError
+
     async def load(self) -> Space:
         """Never asked."""
         raise NotImplementedError

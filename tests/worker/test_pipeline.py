@@ -18,6 +18,7 @@ from esker.server.usecases.authenticate import create_pool, require_pool
 from esker.server.usecases.embed import make_space, register
 from esker.server.usecases.parts import Parts
 from esker.server.usecases.remember import Note, remember
+from tests.support.clock import FakeClock
 from tests.support.embedding_server import word_vector
 
 SPACE = Space("gated_8", "gated", "", 8, "", "gated")
@@ -33,6 +34,11 @@ class Gated:
     answers: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(0))
     down: bool = False
     space: Space | None = SPACE
+    patient: list[bool] = field(default_factory=list[bool])
+
+    def be_patient(self, patient: bool) -> None:
+        """Note it."""
+        self.patient.append(patient)
 
     async def load(self) -> Space:
         """Return the space."""
@@ -80,9 +86,9 @@ async def embed_all(parts: Parts, gated: Gated, stop: asyncio.Event | None = Non
     await calls.start_calls(stop)
 
 
-async def wrote(parts: Parts, who: Principal, count: int) -> None:
+async def wrote(parts: Parts, who: Principal, count: int, first: int = 0) -> None:
     """Write some rows, one after the other."""
-    for n in range(count):
+    for n in range(first, first + count):
         await remember(parts, who, [Note(f"Row {n}.")])
 
 
@@ -198,6 +204,33 @@ async def test_a_long_backfill_pauses_for_other_work(
         gated.answers.release()
     await embed_all(parts, gated)
     assert queue(owner_url) == [(f"Row {n}.", 0, False) for n in range(4)]
+
+
+async def test_rows_that_were_due_for_a_minute_do_not_stand_back_for_other_processes(
+    parts: Parts, who: Principal, gated: Gated, clock: FakeClock
+) -> None:
+    for _ in range(8):
+        gated.answers.release()
+    await wrote(parts, who, 2)
+    await embed_all(parts, gated)
+    await wrote(parts, who, 2, first=2)
+    clock.advance(seconds=61)
+    await embed_all(parts, gated)
+    await wrote(parts, who, 2, first=4)
+    await embed_all(parts, gated)
+    assert gated.patient == [True, False, True]
+
+
+async def test_new_rows_in_front_of_late_ones_are_late_as_well(
+    parts: Parts, who: Principal, gated: Gated, clock: FakeClock
+) -> None:
+    for _ in range(8):
+        gated.answers.release()
+    await wrote(parts, who, 2)
+    clock.advance(seconds=61)
+    await wrote(parts, who, 2, first=2)
+    await embed_all(parts, gated)
+    assert (sorted(gated.asked[0]), gated.patient) == (["Row 2.", "Row 3."], [False, False])
 
 
 async def test_a_long_row_gets_a_vector_for_each_part_and_a_call_never_has_too_many(

@@ -417,6 +417,9 @@ class Killer:
         """Return the space of the wrapped embedder."""
         return self.inner.space
 
+    def be_patient(self, patient: bool) -> None:
+        """Do nothing."""
+
     async def load(self) -> Space:
         """Load the wrapped embedder."""
         return await self.inner.load()

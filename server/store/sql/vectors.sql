@@ -154,6 +154,13 @@ SET dead = true, lease_token = NULL, lease_until = NULL,
     last_error = coalesce(last_error, 'its worker died, ' || attempts || ' times')
 FROM due WHERE a.space = %(space)s AND a.number = due.number
 
+-- name: due_since
+-- Since when the row is due that will be claimed last.
+SELECT not_before FROM embedding_attempts
+WHERE space = %(space)s AND NOT dead AND not_before <= %(now)s AND (lease_until IS NULL OR lease_until <= %(now)s)
+ORDER BY urgency, number
+LIMIT 1
+
 -- name: claim
 -- Claim the most urgent and newest rows that are due, among those that were tried before, or were not.
 WITH due AS (
