@@ -17,6 +17,7 @@ import Stemmer
 from numpy.typing import NDArray
 from rich.progress import Progress
 
+from esker.server.core.arrays import Vectors
 from esker.server.core.config.settings import Settings
 from esker.server.core.text.tokens import estimate_tokens
 from esker.server.providers.library_model import LibraryModel
@@ -105,17 +106,17 @@ class Dense:
         """Embed the documents, which must not be empty."""
         self._embedder = embedder
         batches = [documents[start : start + _BATCH] for start in range(0, len(documents), _BATCH)]
-        self._vectors = np.array(list(chain.from_iterable(map(self._embedded, batches))), dtype=np.float32)
+        self._vectors = np.concatenate([self._embedded(batch) for batch in batches])
 
     def rank(self, query: str) -> FloorRanking:
         """Return all documents, the nearest first."""
         began = time.perf_counter()
         [vector] = self._embedded([query])
-        cosines: NDArray[np.float32] = self._vectors @ np.array(vector, dtype=np.float32)
+        cosines: NDArray[np.float32] = self._vectors @ vector
         places = np.argsort(-cosines, kind="stable").tolist()
         return FloorRanking(places, 1_000 * (time.perf_counter() - began))
 
-    def _embedded(self, texts: Sequence[str]) -> list[list[float]]:
+    def _embedded(self, texts: Sequence[str]) -> Vectors:
         return asyncio.run(self._embedder.embed(texts))
 
 

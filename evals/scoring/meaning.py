@@ -40,7 +40,7 @@ class Meaning:
         new = [text for text in dict.fromkeys(texts) if text not in self._vectors]
         if new:
             made = asyncio.run(self._embedder.embed(new))
-            self._vectors |= zip(new, np.array(made, dtype=np.float32), strict=True)
+            self._vectors |= zip(new, made, strict=True)
 
     def cosine(self, first: str, second: str) -> float:
         """Return the cosine of two texts, from -1 to 1."""

@@ -6,10 +6,13 @@ from dataclasses import dataclass
 from statistics import fmean
 from time import perf_counter
 
+import numpy as np
+
 from esker.server.bench.bench_server import SQL, BenchServer
 from esker.server.bench.figures import BenchFigure, Effort, Timing, timed
 from esker.server.bench.filling import fill_pool
 from esker.server.bench.progress import BenchProgress
+from esker.server.core.arrays import Vector
 from esker.server.core.pool.index_agreement import NEAREST, agreement
 from esker.server.core.recall.selection import TextHit
 from esker.server.core.records import Filter, Space
@@ -43,7 +46,7 @@ async def measure_nearest(
         pool_id = await fill_pool(place, f"nearest-{size}", size, progress)
         await _fill_vectors(place, pool_id, size, progress)
         made = await place.rows("made_vectors", {"first": size, "last": size + effort.searches})
-        asked: list[list[float]] = [json.loads(vector) for [vector] in made]
+        asked: list[Vector] = [np.array(json.loads(vector), np.float32) for [vector] in made]
         with progress.step(f"Searching among {size:,} vectors", 3) as advance:
             exact = await _searched(place, pool_id, asked)
             yield _figure(f"{size:,} vectors, exactly", exact, {})
@@ -78,7 +81,7 @@ async def _make_index(place: BenchServer, pool_id: str) -> float:
     return perf_counter() - began
 
 
-async def _searched(place: BenchServer, pool_id: str, asked: Sequence[Sequence[float]]) -> _Searched:
+async def _searched(place: BenchServer, pool_id: str, asked: Sequence[Vector]) -> _Searched:
     what, found = Filter(place.parts.clock()), dict[int, list[TextHit]]()
     bare = for_pool(SQL["bare_nearest"], _SPACE.name, pool_id)
     async with place.parts.database.tenant(pool_id) as connection:

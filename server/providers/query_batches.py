@@ -5,18 +5,15 @@ without callers is not embedded, and a call without callers is cancelled.
 """
 
 import asyncio
-from array import array
 from collections import OrderedDict, deque
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from esker.server.core.arrays import Vector
 from esker.server.core.errors import CallFailed, EmbedderDown, TextRefused
 from esker.server.providers.roles import Embedder
 
 _TOGETHER = 16
 """Maximum questions in a call: more gain nothing, and the first would wait for the last."""
-
-Vector = Sequence[float]
 
 
 @dataclass(slots=True, eq=False)
@@ -99,7 +96,7 @@ class QueryBatches:
                 self._fail(question, error)
         else:
             for question, vector in zip(batch, vectors, strict=True):
-                self._keep(question, array("d", vector))
+                self._keep(question, vector.copy())
 
     def _keep(self, question: _PendingQuestion, vector: Vector) -> None:
         self._known[question.text] = vector

@@ -6,9 +6,10 @@ then, or if that fails for good, it reports why it cannot answer.
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from esker.server.core.arrays import Vector
 from esker.server.core.errors import EmbedderDown, EskerError, Misconfigured
 from esker.server.core.records import Space
 from esker.server.providers.query_batches import QueryBatches
@@ -69,7 +70,7 @@ class QueryEmbedders:
         """Wait until the embedder of `source` is ready or has failed to load."""
         await self._wanted(source).tried.wait()
 
-    async def embed(self, source: str, space: str, query: str) -> Sequence[float]:
+    async def embed(self, source: str, space: str, query: str) -> Vector:
         """Return the vector of a query in the space that `source` made.
 
         Raises EmbedderDown with the reason; TextRefused.

@@ -4,13 +4,15 @@ import asyncio
 from collections.abc import Mapping, Sequence
 
 import httpx2
+import numpy as np
 
+from esker.server.core.arrays import Vectors
 from esker.server.core.errors import CallFailed, EmbedderDown, EskerError, Misconfigured, TextRefused
 from esker.server.core.records import Space
 from esker.server.core.text.splitting import split_text
 from esker.server.core.text.tokens import estimate_tokens
 from esker.server.providers.addresses import is_plain
-from esker.server.providers.vectors import checked, space_name, storable
+from esker.server.providers.vectors import scaled, space_name, storable
 
 _PROBE = "esker"
 _PART_TOKENS = 400
@@ -68,7 +70,7 @@ class RemoteEmbedder:
             self._space = Space(name, self._model, "", dimension, "", self._source)
         return self._space
 
-    async def embed(self, texts: Sequence[str]) -> list[list[float]]:
+    async def embed(self, texts: Sequence[str]) -> Vectors:
         """Return vectors of length 1. Raises EmbedderDown, CallFailed or TextRefused."""
         seconds = longest_call(texts)
         try:
@@ -84,7 +86,7 @@ class RemoteEmbedder:
             raise _STATUS.get(answer.status_code, CallFailed)(f"The embedder answered {answer.status_code}.")
         return _vectors(answer, len(texts), self._space)
 
-    async def embed_queries(self, texts: Sequence[str]) -> list[list[float]]:
+    async def embed_queries(self, texts: Sequence[str]) -> Vectors:
         """Return vectors of length 1. Raises EmbedderDown, CallFailed or TextRefused."""
         return await self.embed(texts)
 
@@ -106,12 +108,12 @@ def _estimates(texts: Sequence[str]) -> list[int]:
     return [estimate_tokens(text) for text in texts]
 
 
-def _vectors(answer: httpx2.Response, count: int, space: Space | None) -> list[list[float]]:
+def _vectors(answer: httpx2.Response, count: int, space: Space | None) -> Vectors:
     try:
         items = sorted(answer.json()["data"], key=lambda item: item["index"])
-        vectors = [checked([float(value) for value in item["embedding"]]) for item in items]
+        made = np.array([item["embedding"] for item in items], np.float64)
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
         raise CallFailed(f"The embedder's answer cannot be read: {error}") from error
-    if len(vectors) != count or (space and any(len(vector) != space.dimension for vector in vectors)):
+    if made.ndim != 2 or len(made) != count or (space and made.shape[1] != space.dimension):
         raise CallFailed("The embedder's answer has the wrong number of vectors or of dimensions.")
-    return vectors
+    return scaled(made)

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Protocol
 
+from esker.server.core.arrays import Vectors
 from esker.server.core.facts.records import Observed, Reflected, ReflectionTask, TranscriptSlice
 from esker.server.core.records import Space, TokenUse
 
@@ -94,14 +95,14 @@ class Embedder(Protocol):
         """Get ready, once. Raises EmbedderDown, or Misconfigured if it can never be ready."""
         ...
 
-    async def embed(self, texts: Sequence[str]) -> list[list[float]]:
+    async def embed(self, texts: Sequence[str]) -> Vectors:
         """Return one vector of length 1 for each text of a row.
 
         Raises EmbedderDown; CallFailed if it may be down or a text the reason; TextRefused if a text is.
         """
         ...
 
-    async def embed_queries(self, texts: Sequence[str]) -> list[list[float]]:
+    async def embed_queries(self, texts: Sequence[str]) -> Vectors:
         """Return one vector of length 1 for each question. Raises the same as `embed`."""
         ...
 

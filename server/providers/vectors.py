@@ -1,10 +1,12 @@
 """Rules for the vectors of every embedder: the name of their space, their dimension and their length."""
 
 import hashlib
-import math
 import re
-from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from esker.server.core.arrays import Vectors
 from esker.server.core.errors import Misconfigured, TextRefused
 
 MAX_DIMENSION = 4_000
@@ -32,17 +34,9 @@ def storable(dimension: int) -> int:
     return dimension
 
 
-def checked(vector: list[float]) -> list[float]:
-    """Return a vector scaled to length 1. Raises TextRefused for a zero vector."""
-    norm = math.sqrt(sum(value * value for value in vector))
-    if not math.isfinite(norm) or norm == 0:
+def scaled(made: NDArray[np.floating]) -> Vectors:
+    """Return the rows of a matrix, scaled to length 1. Raises TextRefused for a row without a direction."""
+    lengths = np.sqrt(np.square(made, dtype=np.float64).sum(axis=1, keepdims=True))
+    if not np.all((lengths > 0) & (lengths < np.inf)):
         raise TextRefused(NO_DIRECTION)
-    return [value / norm for value in vector]
-
-
-def scaled(made: Any) -> list[list[float]]:
-    """Return the rows of an array, scaled to length 1. Raises TextRefused for a zero vector."""
-    lengths = (made * made).sum(axis=1) ** 0.5
-    if not ((lengths > 0) & (lengths < math.inf)).all():
-        raise TextRefused(NO_DIRECTION)
-    return (made / lengths[:, None]).tolist()
+    return (made / lengths).astype(np.float32)

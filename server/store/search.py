@@ -7,6 +7,7 @@ from typing import Any, Literal, LiteralString
 
 from psycopg.rows import DictRow, class_row, dict_row
 
+from esker.server.core.arrays import Vector
 from esker.server.core.dates.window import Window
 from esker.server.core.recall.relevance import (
     MAX_PARTS_OF_RARE_NAME,
@@ -150,7 +151,7 @@ class VectorQuery:
     """
 
     space: PoolSpace
-    vector: Sequence[float]
+    vector: Vector
     way: VectorWay
     by_chance: float
 
@@ -293,7 +294,7 @@ def _weights(asked: QueryTerms, first: DictRow) -> Weights:
 
 
 async def by_vector(
-    connection: Connection, tier: Tier, space: str, vector: Sequence[float], row_filter: Filter, limit: int
+    connection: Connection, tier: Tier, space: str, vector: Vector, row_filter: Filter, limit: int
 ) -> list[TextHit]:
     """Return the nearest visible texts in a space, best first.
 
@@ -303,7 +304,7 @@ async def by_vector(
 
 
 async def by_vector_filtered(
-    connection: Connection, tier: Tier, space: str, vector: Sequence[float], row_filter: Filter, limit: int
+    connection: Connection, tier: Tier, space: str, vector: Vector, row_filter: Filter, limit: int
 ) -> list[TextHit]:
     """Return the same as `by_vector`; faster if few texts are visible, slower if many are."""
     return await _nearest(connection, for_space(_FILTERED[tier], space), vector, row_filter, limit)
@@ -314,7 +315,7 @@ async def by_vector_index(
     tier: Tier,
     space: str,
     pool_id: str,
-    vector: Sequence[float],
+    vector: Vector,
     row_filter: Filter,
     limit: int,
 ) -> list[TextHit]:
@@ -330,7 +331,7 @@ async def by_vector_index(
 
 
 async def _nearest(
-    connection: Connection, statement: LiteralString, vector: Sequence[float], row_filter: Filter, limit: int
+    connection: Connection, statement: LiteralString, vector: Vector, row_filter: Filter, limit: int
 ) -> list[TextHit]:
     values = {**filter_values(row_filter), "vector": as_literal(vector), "limit": limit}
     async with connection.cursor(row_factory=class_row(TextHit)) as cursor:

@@ -5,6 +5,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
+import numpy as np
+
+from esker.server.core.arrays import Vector
 from esker.server.core.records import Tier
 from esker.server.db.database import Connection, Database
 from esker.server.db.statements import Statements, for_space
@@ -75,11 +78,11 @@ async def drop(connection: Connection, space: str, tier: Tier) -> None:
 
 async def some_vectors(
     connection: Connection, space: str, tier: Tier, seed: str, limit: int
-) -> list[tuple[int, list[float]]]:
+) -> list[tuple[int, Vector]]:
     """Return some vectors of a tier with the numbers of their texts, the same ones for the same seed."""
     values = {"tier": MARK[tier], "seed": seed, "limit": limit}
     cursor = await connection.execute(for_space(SQL["some_vectors"], space), values)
-    return [(int(number), json.loads(vector)) for number, vector in await cursor.fetchall()]
+    return [(int(number), np.array(json.loads(vector), np.float32)) for number, vector in await cursor.fetchall()]
 
 
 async def record_probe(

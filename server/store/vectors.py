@@ -8,8 +8,10 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Literal
 
+import numpy as np
 from psycopg.rows import TupleRow, class_row
 
+from esker.server.core.arrays import Vector, Vectors
 from esker.server.core.records import Calibration, Calibrations, Space, Tier
 from esker.server.db.database import Connection, Database
 from esker.server.db.pipeline import Query, fetch
@@ -74,9 +76,9 @@ class ClaimedBatch:
     rows: list[ClaimedRow]
 
 
-def as_literal(vector: Sequence[float]) -> str:
+def as_literal(vector: Vector) -> str:
     """Return a vector in pgvector's text format."""
-    return f"[{','.join(f'{value:.6g}' for value in vector)}]"
+    return f"[{','.join(f'{value:.6g}' for value in vector.tolist())}]"
 
 
 async def create_space(database: Database, space: Space) -> None:
@@ -128,13 +130,13 @@ def _spaces(rows: Iterable[TupleRow]) -> list[PoolSpace]:
     ]
 
 
-async def of_rows(connection: Connection, ids: Collection[str]) -> dict[str, list[float]]:
+async def of_rows(connection: Connection, ids: Collection[str]) -> dict[str, Vector]:
     """Return the current vectors of these rows in the active space; rows without one are missing."""
     active = next((space for space in await spaces(connection) if space.state == "active"), None)
     if active is None:
         return {}
     cursor = await connection.execute(for_space(SQL["of_rows"], active.name), {"ids": list(ids)})
-    return {str(row[0]): json.loads(row[1]) for row in await cursor.fetchall()}
+    return {str(row[0]): np.array(json.loads(row[1]), np.float32) for row in await cursor.fetchall()}
 
 
 async def chosen_sources(database: Database) -> list[str]:
@@ -237,7 +239,7 @@ async def store(
     connection: Connection,
     batch: ClaimedBatch,
     rows: Sequence[ClaimedRow],
-    vectors: Sequence[Sequence[Sequence[float]]],
+    vectors: Sequence[Vectors],
     now: datetime,
 ) -> int:
     """Store the vectors of the parts of claimed rows, in order; return for how many rows.

@@ -7,6 +7,7 @@ import logging
 from datetime import datetime, timedelta
 from statistics import fmean
 
+from esker.server.core.arrays import Vector
 from esker.server.core.errors import EskerError
 from esker.server.core.pool.index_agreement import LEAST, NEAREST, agreement
 from esker.server.core.recall.selection import TextHit
@@ -78,7 +79,7 @@ async def compare_index(connection: Connection, tier: TierOfSpace, seed: str, no
 
 
 async def _agreement(
-    connection: Connection, tier: TierOfSpace, number: int, vector: list[float], row_filter: Filter
+    connection: Connection, tier: TierOfSpace, number: int, vector: Vector, row_filter: Filter
 ) -> float:
     """Query both searches as recall does. The queried text itself is left out, because any index finds it."""
     # One more, because the text itself is among the nearest.

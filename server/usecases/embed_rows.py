@@ -3,8 +3,11 @@
 from collections import deque
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import accumulate
 
+import numpy as np
+
+from esker.server.core.arrays import Vectors
 from esker.server.core.errors import CallFailed, TextRefused
 from esker.server.core.redaction import error_text
 from esker.server.core.text.labels import without_label
@@ -24,7 +27,7 @@ class EmbeddedRows:
     """Embedded rows with the vectors of the parts of each, or a refused row with the reason."""
 
     rows: list[ClaimedRow] = field(default_factory=list[ClaimedRow])
-    vectors: list[list[list[float]]] = field(default_factory=list[list[list[float]]])
+    vectors: list[Vectors] = field(default_factory=list[Vectors])
     refused: list[tuple[ClaimedRow, str]] = field(default_factory=list[tuple[ClaimedRow, str]])
 
 
@@ -68,9 +71,9 @@ async def require_answer(embedder: Embedder) -> None:
 async def _embed_together(embedder: Embedder, rows: list[ClaimedRow]) -> EmbeddedRows:
     split = await embedder.split([without_label(row.content) for row in rows])
     texts = [text for row_parts in split for text in row_parts]
-    embedded = [vector for n in range(0, len(texts), BATCH) for vector in await embedder.embed(texts[n : n + BATCH])]
-    vectors_in_order = iter(embedded)
-    return EmbeddedRows(rows, [list(islice(vectors_in_order, len(row_parts))) for row_parts in split])
+    embedded = [await embedder.embed(texts[first : first + BATCH]) for first in range(0, len(texts), BATCH)]
+    ends = list(accumulate(map(len, split)))
+    return EmbeddedRows(rows, np.split(np.concatenate(embedded), ends[:-1]))
 
 
 def _refused(rows: list[ClaimedRow], error: Exception) -> EmbeddedRows | None:

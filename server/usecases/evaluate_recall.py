@@ -154,14 +154,13 @@ async def _by_meaning(evaluated: EvaluatedPool, question: KnownAnswer, answers: 
     """Search by meaning alone among the texts of the answer's tier: exactly and, if it has one, by the index."""
     space = evaluated.space
     semantic = await semantic_of(evaluated.parts, space, RecallRequest(question.query), question.query)
-    if space is None or semantic.space is None:
+    vector = semantic.vector
+    if space is None or vector is None:
         return ByMeaning(reason=semantic.reason)
     size = (await fetch(evaluated.connection, search.sizes(evaluated.what)))[question.tier]
 
     async def nearest(way: PoolSpace) -> int | None:
-        found = await find_nearest(
-            evaluated.connection, question.tier, way, semantic.vector, evaluated.what, size, MOST
-        )
+        found = await find_nearest(evaluated.connection, question.tier, way, vector, evaluated.what, size, MOST)
         return next((rank for rank, hit in enumerate(found[:_LIMIT], start=1) if hit.id in answers), None)
 
     indexed = question.tier in space.indexed

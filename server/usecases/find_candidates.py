@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from esker.server.core.arrays import Vector
 from esker.server.core.recall.relevance import CHANCE_PER_E_FOLD, Scale, Signals, word_factor_in
 from esker.server.core.recall.selection import Candidates
 from esker.server.core.records import Calibration, Filter, Ranking, Tier
@@ -37,7 +38,7 @@ class Question:
 
     words: QueryTerms
     space: PoolSpace | None
-    vector: Sequence[float]
+    vector: Vector | None
     calibration: Calibration
     ranking: Ranking
     tries: int = 1
@@ -83,7 +84,7 @@ async def find_candidates(
 
 def _search(asked: Question, tier: Tier, row_filter: Filter, size: Size) -> Search:
     meaning = None
-    if asked.space:
+    if asked.space and asked.vector is not None:
         by_chance = CHANCE_PER_E_FOLD * asked.calibration.deviation
         way = search_way(size, indexed=tier in asked.space.indexed)
         meaning = VectorQuery(asked.space, asked.vector, way, by_chance)

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from esker.server.core.arrays import Vector
 from esker.server.core.recall.selection import TextHit
 from esker.server.core.records import Filter, Tier
 from esker.server.db.database import Connection
@@ -14,7 +15,7 @@ async def find_nearest(
     connection: Connection,
     tier: Tier,
     space: PoolSpace,
-    vector: Sequence[float],
+    vector: Vector,
     row_filter: Filter,
     size: Size,
     limit: int,

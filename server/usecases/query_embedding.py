@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from esker.server.core.arrays import Vector
 from esker.server.core.errors import EmbedderDown, TextRefused
 from esker.server.core.recall.calibration import calibration_for
 from esker.server.core.text.terms import asked_names, asked_terms, asks_of_names_alone
@@ -26,7 +27,7 @@ class QueryVector:
     """The input of a vector search: a vector in a space. `reason` says why it is missing, or why it is `weak`."""
 
     space: str | None = None
-    vector: Sequence[float] = ()
+    vector: Vector | None = None
     reason: str | None = None
     weak: bool = False
 
@@ -93,14 +94,14 @@ async def paraphrased_questions(
     parts: Parts, asked: RecallRequest, space: PoolSpace | None, question: Question, paraphrases: Sequence[str]
 ) -> list[Question]:
     """Return a question for each paraphrase; if `question` has a vector, paraphrases without one are left out."""
-    by_meaning = len(question.vector) > 0
+    by_meaning = question.vector is not None
     embedded = [QueryVector()] * len(paraphrases)
     if by_meaning:
         embedded = await asyncio.gather(*(_embed(parts, space, text) for text in paraphrases))
     return [
         replace(question_of(text, text, asked, space, semantic), tries=1 + len(paraphrases))
         for text, semantic in zip(paraphrases, embedded, strict=True)
-        if (len(semantic.vector) > 0) == by_meaning
+        if (semantic.vector is not None) == by_meaning
     ]
 
 

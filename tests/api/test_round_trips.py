@@ -1,11 +1,12 @@
 """How often a request waits for Postgres: with a distant database, that is most of its time."""
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator
 from dataclasses import replace
 from typing import Any, cast
 
 import pytest
 
+from esker.server.core.arrays import Vector
 from esker.server.core.records import Principal, Space
 from esker.server.db.database import Database
 from esker.server.providers.query_embedders import QueryEmbedders
@@ -31,7 +32,7 @@ class OneVector:
     def prepare(self, source: str) -> None:
         """Need no time."""
 
-    async def embed(self, source: str, space: str, query: str) -> Sequence[float]:
+    async def embed(self, source: str, space: str, query: str) -> Vector:
         """Return the vector."""
         return VECTOR
 

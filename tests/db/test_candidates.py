@@ -15,6 +15,7 @@ from esker.server.usecases.embed import register
 from esker.server.usecases.find_candidates import Question, find_candidates
 from esker.server.usecases.parts import Parts
 from esker.server.usecases.remember import Note, remember
+from tests.support.vectors import matrix
 
 SPACE = Space("few_2", "m", "r", 2, "", "openai:http://x#m")
 CALIBRATION = Calibration(mean=0.0, deviation=0.1, weight=1.0)
@@ -31,7 +32,7 @@ async def known(parts: Parts, who: Principal) -> Parts:
     await remember(parts, who, [Note(SHORT), Note(LONG)])
     async with parts.database.tenant(who.pool_id) as connection:
         batch = await vectors.claim(connection, SPACE.name, parts.clock(), timedelta(0), tried=False, limit=9)
-        made = [[[cosine, math.sqrt(1 - cosine**2)] for cosine in COSINES[row.content]] for row in batch.rows]
+        made = [matrix([cosine, math.sqrt(1 - cosine**2)] for cosine in COSINES[row.content]) for row in batch.rows]
         assert await vectors.store(connection, batch, batch.rows, made, parts.clock()) == 2
     return parts
 
@@ -40,7 +41,10 @@ async def signals(parts: Parts, who: Principal, words: QueryTerms) -> dict[str, 
     """Return the signals of both searches for each text found."""
     async with parts.database.moment_pipeline(who.pool_id) as connection:
         [space] = await vectors.spaces(connection)
-        question, row_filter = Question(words, space, [1.0, 0.0], CALIBRATION, "fused"), Filter(parts.clock())
+        question, row_filter = (
+            Question(words, space, matrix([[1.0, 0.0]])[0], CALIBRATION, "fused"),
+            Filter(parts.clock()),
+        )
         sizes = await fetch(connection, search.sizes(row_filter))
         [found] = await find_candidates(connection, [question], ["memory"], row_filter, sizes)
         cursor = await connection.execute("SELECT number, content FROM memories")

@@ -19,6 +19,7 @@ from esker.server.usecases.parts import Parts
 from esker.server.usecases.remember import Note, remember
 from tests.support.kept_servers import KeptDatabase
 from tests.support.plans import PlanMode, planned
+from tests.support.vectors import matrix
 
 ROWS = 2_000
 SPACE = Space("plans_3", "m", "r", 3, "", "openai:http://x#m")
@@ -39,7 +40,7 @@ async def filled(parts: Parts, who: Principal, database: Database) -> Database:
         await remember(parts, who, [Note(f"River number {n} runs into the sea.") for n in range(start, start + 1_000)])
     async with database.tenant(who.pool_id) as connection:
         batch = await vectors.claim(connection, SPACE.name, parts.clock(), timedelta(0), tried=False, limit=ROWS)
-        made = [[[1.0, float(n), 2.0]] for n in range(len(batch.rows))]
+        made = [matrix([[1.0, float(n), 2.0]]) for n in range(len(batch.rows))]
         assert await vectors.store(connection, batch, batch.rows, made, parts.clock()) == ROWS
     return database
 

@@ -2,9 +2,12 @@
 
 import math
 import random
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import timedelta
 
+import numpy as np
+
+from esker.server.core.arrays import Vectors
 from esker.server.core.records import Principal, Space
 from esker.server.store import vectors
 from esker.server.usecases.embed import register
@@ -12,11 +15,16 @@ from esker.server.usecases.parts import Parts
 from esker.server.usecases.remember import Note, remember
 
 
-def unit_vectors(count: int, dimension: int, seed: int) -> list[list[float]]:
+def unit_vectors(count: int, dimension: int, seed: int) -> Vectors:
     """Return directions around a few centres, as texts about a few subjects have."""
     draw = random.Random(seed)  # noqa: S311 - the same ones every time
     centres = [[draw.gauss(0, 1) for _ in range(dimension)] for _ in range(20)]
-    return [_unit([value + draw.gauss(0, 0.7) for value in draw.choice(centres)]) for _ in range(count)]
+    return matrix(_unit([value + draw.gauss(0, 0.7) for value in draw.choice(centres)]) for _ in range(count))
+
+
+def matrix(rows: Iterable[Sequence[float]]) -> Vectors:
+    """Return vectors as the rows of a matrix."""
+    return np.array(list(rows), np.float32)
 
 
 def _unit(vector: Sequence[float]) -> list[float]:
@@ -25,7 +33,7 @@ def _unit(vector: Sequence[float]) -> list[float]:
 
 
 async def note_with_vectors(
-    parts: Parts, who: Principal, space: Space, made: Sequence[Sequence[float]], *, project: str | None = None
+    parts: Parts, who: Principal, space: Space, made: Vectors, *, project: str | None = None
 ) -> None:
     """Write a note for each vector, and keep it as the note's."""
     await vectors.create_space(parts.database, space)
@@ -38,5 +46,5 @@ async def note_with_vectors(
             batch = await vectors.claim(
                 connection, space.name, parts.clock(), timedelta(0), tried=False, limit=len(some)
             )
-            kept = [[list(vector)] for vector in some[: len(batch.rows)]]
+            kept = [vector[None] for vector in some[: len(batch.rows)]]
             await vectors.store(connection, batch, batch.rows, kept, parts.clock())

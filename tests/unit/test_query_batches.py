@@ -6,9 +6,11 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from esker.server.core.arrays import Vector, Vectors
 from esker.server.core.errors import CallFailed, EmbedderDown, EskerError, TextRefused
 from esker.server.core.records import Space
 from esker.server.providers.query_batches import QueryBatches
+from tests.support.vectors import matrix
 
 
 @dataclass
@@ -32,11 +34,11 @@ class HeldEmbedder:
         """Never asked."""
         raise NotImplementedError
 
-    async def embed(self, texts: Sequence[str]) -> list[list[float]]:
+    async def embed(self, texts: Sequence[str]) -> Vectors:
         """Never asked."""
         raise NotImplementedError
 
-    async def embed_queries(self, texts: Sequence[str]) -> list[list[float]]:
+    async def embed_queries(self, texts: Sequence[str]) -> Vectors:
         """Answer once released."""
         self.asked.append(list(texts))
         try:
@@ -48,7 +50,7 @@ class HeldEmbedder:
             raise self.error
         if any(self.refuses in text for text in texts):
             raise self.refusal
-        return [[float(len(text))] for text in texts]
+        return matrix([float(len(text))] for text in texts)
 
     async def split(self, texts: Sequence[str]) -> list[list[str]]:
         """Never asked."""
@@ -70,7 +72,7 @@ async def settled() -> None:
         await asyncio.sleep(0)
 
 
-async def asking(batches: QueryBatches, *texts: str) -> list[asyncio.Task[Sequence[float]]]:
+async def asking(batches: QueryBatches, *texts: str) -> list[asyncio.Task[Vector]]:
     """Ask each text in a task of its own; return once all of them wait."""
     tasks = [asyncio.create_task(batches.embed(text)) for text in texts]
     await settled()

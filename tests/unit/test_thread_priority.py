@@ -10,8 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from esker.server.core.arrays import Vectors
 from esker.server.core.records import Space
 from esker.server.providers.local_embedder import LocalEmbedder
+from tests.support.vectors import matrix
 
 
 @dataclass
@@ -25,7 +27,7 @@ class Watched:
     inside: int = 0
     together: int = 0
 
-    def of_rows(self, texts: list[str]) -> list[list[float]]:
+    def of_rows(self, texts: list[str]) -> Vectors:
         """Note the niceness; wait, if the text says so."""
         self.inside += 1
         self.together = max(self.together, self.inside)
@@ -34,9 +36,9 @@ class Watched:
             self.entered.set()
             self.held.wait()
         self.inside -= 1
-        return [[1.0] for _ in texts]
+        return matrix([1.0] for _ in texts)
 
-    def of_queries(self, texts: list[str]) -> list[list[float]]:
+    def of_queries(self, texts: list[str]) -> Vectors:
         """Embed questions like rows."""
         return self.of_rows(texts)
 
@@ -70,7 +72,7 @@ async def test_a_call_begins_after_those_before_a_change_of_priority() -> None:
     embedder.be_patient(True)
     second = asyncio.create_task(embedder.embed(["text"]))
     asyncio.get_running_loop().call_later(0.05, model.held.set)
-    assert await asyncio.gather(first, second) == [[[1.0]], [[1.0]]]
+    assert [made.tolist() for made in await asyncio.gather(first, second)] == [[[1.0]], [[1.0]]]
     assert model.together == 1
 
 

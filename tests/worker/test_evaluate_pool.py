@@ -36,7 +36,7 @@ from esker.server.usecases.run_job import claim_job, run_job
 from tests.support.clock import FakeClock
 from tests.support.databases import contents
 from tests.support.embedding_server import embedding_server
-from tests.support.vectors import note_with_vectors, unit_vectors
+from tests.support.vectors import matrix, note_with_vectors, unit_vectors
 from tests.worker.test_worker import asked_at, drain
 
 FACTS = [
@@ -290,7 +290,7 @@ async def test_paraphrases_with_near_vectors_are_repeats(parts: Parts, who: Prin
     assert (await evaluate(parts, who)).store.repeated.ids == []
     async with parts.database.tenant(who.pool_id) as connection:
         batch = await vectors.claim(connection, space.name, parts.clock(), timedelta(0), tried=False, limit=9)
-        await vectors.store(connection, batch, batch.rows, [[[1.0, 0, 0, 0]]] * 2, parts.clock())
+        await vectors.store(connection, batch, batch.rows, [matrix([[1.0, 0, 0, 0]])] * 2, parts.clock())
     assert len((await evaluate(parts, who)).store.repeated.ids) == 1
 
 

@@ -10,9 +10,10 @@ import pytest
 
 from esker.embedding_worker import backfill
 from esker.embedding_worker.backfill import Backfill
+from esker.server.core.arrays import Vectors
 from esker.server.core.errors import EmbedderDown
 from esker.server.core.records import Principal, Space
-from esker.server.providers.vectors import checked
+from esker.server.providers.vectors import scaled
 from esker.server.usecases import embed, embed_rows
 from esker.server.usecases.authenticate import create_pool, require_pool
 from esker.server.usecases.embed import make_space, register
@@ -20,6 +21,7 @@ from esker.server.usecases.parts import Parts
 from esker.server.usecases.remember import Note, remember
 from tests.support.clock import FakeClock
 from tests.support.embedding_server import word_vector
+from tests.support.vectors import matrix
 
 SPACE = Space("gated_8", "gated", "", 8, "", "gated")
 
@@ -44,16 +46,16 @@ class Gated:
         """Return the space."""
         return SPACE
 
-    async def embed(self, texts: Sequence[str]) -> list[list[float]]:
+    async def embed(self, texts: Sequence[str]) -> Vectors:
         """Answer, when it is time."""
         self.asked.append(list(texts))
         self.calls.put_nowait(list(texts))
         await self.answers.acquire()
         if self.down:
             raise EmbedderDown("down")
-        return [checked(word_vector(text, 8)) for text in texts]
+        return scaled(matrix(word_vector(text, 8) for text in texts))
 
-    async def embed_queries(self, texts: Sequence[str]) -> list[list[float]]:
+    async def embed_queries(self, texts: Sequence[str]) -> Vectors:
         """Answer, when it is time."""
         return await self.embed(texts)
 
@@ -252,5 +254,5 @@ async def test_a_long_row_gets_a_vector_for_each_part_and_a_call_never_has_too_m
         ("Four.", 0),
     ]
     for text, (_, _, stored) in zip(["One.", "Two.", "Three.", "Four."], found, strict=True):
-        expected = checked(word_vector(text, 8))
+        [expected] = scaled(matrix([word_vector(text, 8)]))
         assert all(abs(a - b) < 0.001 for a, b in zip(json.loads(stored), expected, strict=True))

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Generator, Sequence
+from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import timedelta
@@ -11,6 +11,7 @@ import psycopg
 import pytest
 
 from esker.server.app import make_parts
+from esker.server.core.arrays import Vector
 from esker.server.core.config.settings import Settings
 from esker.server.core.recall.selection import TextHit
 from esker.server.core.records import Filter, Principal, Space
@@ -91,7 +92,7 @@ async def space_of(connection: Connection) -> PoolSpace:
 
 
 async def nearest(
-    parts: Parts, pool_id: str, vector: Sequence[float], row_filter: Filter, *, exactly: bool = False
+    parts: Parts, pool_id: str, vector: Vector, row_filter: Filter, *, exactly: bool = False
 ) -> list[TextHit]:
     """Search as recall does, or exactly."""
     async with parts.database.tenant(pool_id) as connection:

@@ -11,6 +11,7 @@ import pytest
 
 from esker.embedding_worker import worker
 from esker.embedding_worker.worker import run_worker
+from esker.server.core.arrays import Vectors
 from esker.server.core.config.settings import Settings
 from esker.server.core.errors import EmbedderDown, Misconfigured
 from esker.server.core.records import NewMemory, Principal, Space
@@ -424,14 +425,14 @@ class Killer:
         """Load the wrapped embedder."""
         return await self.inner.load()
 
-    async def embed(self, texts: Sequence[str]) -> list[list[float]]:
+    async def embed(self, texts: Sequence[str]) -> Vectors:
         """Die, or embed."""
         self.asked.append(list(texts))
         if "A killer." in texts:
             raise SystemError("killed")
         return await self.inner.embed(texts)
 
-    async def embed_queries(self, texts: Sequence[str]) -> list[list[float]]:
+    async def embed_queries(self, texts: Sequence[str]) -> Vectors:
         """Embed."""
         return await self.inner.embed_queries(texts)
 

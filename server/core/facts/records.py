@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Literal
 
+from esker.server.core.arrays import Vector
 from esker.server.core.conversation.records import StoredMessage, StoredSession
 from esker.server.core.records import Category, Facet, Memory, Priority, ReflectionScope, TokenUse, Trust
 
@@ -98,7 +99,7 @@ class ReflectionTask:
     target_tokens: int
     timezone: str
     scope: ReflectionScope
-    vectors: Mapping[str, Sequence[float]] = field(default_factory=dict[str, Sequence[float]])
+    vectors: Mapping[str, Vector] = field(default_factory=dict[str, Vector])
     level: int = 0
     complaint: str | None = None
 

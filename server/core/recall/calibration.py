@@ -7,12 +7,14 @@ mean and deviation of unrelated texts; the z-score of the right answers gives th
 keyword search.
 """
 
-import math
 import re
 from collections.abc import Mapping, Sequence
-from itertools import islice
-from statistics import fmean, pstdev
+from itertools import accumulate, pairwise
 
+import numpy as np
+from numpy.typing import NDArray
+
+from esker.server.core.arrays import Vectors
 from esker.server.core.records import UNKNOWN, Calibration, Calibrations
 from esker.server.core.text.languages import ENGLISH, language_of
 from esker.server.core.words.scripts import CJK
@@ -158,35 +160,28 @@ def calibration_texts() -> tuple[list[str], list[str]]:
     return [question for question, _ in pairs], [answer for _, answer in pairs]
 
 
-def calibrate(questions: Sequence[Sequence[float]], answers: Sequence[Sequence[float]]) -> dict[str, Calibration]:
+def calibrate(questions: Vectors, answers: Vectors) -> dict[str, Calibration]:
     """Return the calibration for each script, from the unit vectors of `calibration_texts`."""
-    vectors = zip(questions, answers, strict=True)
-    return {
-        script: _calibration([list(islice(vectors, len(answered))) for answered in languages])
-        for script, languages in _ANSWERED.items()
-    }
+    cosines = questions.astype(np.float64) @ answers.T.astype(np.float64)
+    found: dict[str, Calibration] = {}
+    start = 0
+    for script, languages in _ANSWERED.items():
+        ends = list(accumulate(map(len, languages), initial=start))
+        found[script] = _calibration([cosines[first:end, first:end] for first, end in pairwise(ends)])
+        start = ends[-1]
+    return found
 
 
-def _calibration(languages: Sequence[Sequence[tuple[Sequence[float], Sequence[float]]]]) -> Calibration:
-    """Return the calibration for pairs of vectors in each language of a script.
+def _calibration(languages: Sequence[NDArray[np.float64]]) -> Calibration:
+    """Return the calibration of a script, from the cosines of questions (rows) to answers in each of its languages.
 
     Answers are wrong only within a language: texts of two languages are further apart, also about the same thing.
     """
-    right = [_dot(question, answer) for pairs in languages for question, answer in pairs]
-    wrong = [
-        _dot(question, answer)
-        for pairs in languages
-        for i, (question, _) in enumerate(pairs)
-        for j, (_, answer) in enumerate(pairs)
-        if i != j
-    ]
-    mean, deviation = fmean(wrong), max(pstdev(wrong), 0.01)
-    z_score = (fmean(right) - mean) / deviation
+    right = np.concatenate([cosines.diagonal() for cosines in languages])
+    wrong = np.concatenate([cosines[~np.eye(len(cosines), dtype=bool)] for cosines in languages])
+    mean, deviation = float(wrong.mean()), max(float(wrong.std()), 0.01)
+    z_score = (float(right.mean()) - mean) / deviation
     return Calibration(mean, deviation, min(1.0, max(0.0, (z_score - _WORTHLESS) / (_FULL - _WORTHLESS))))
-
-
-def _dot(one: Sequence[float], other: Sequence[float]) -> float:
-    return math.fsum(x * y for x, y in zip(one, other, strict=True))
 
 
 def z_score_of_right(calibration: Calibration) -> float:

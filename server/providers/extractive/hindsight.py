@@ -9,8 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-import numpy as np
-
+from esker.server.core.arrays import Vector
 from esker.server.core.conversation.trust import at_least_as_trusted
 from esker.server.core.facts.records import Fact
 from esker.server.core.records import Memory
@@ -37,8 +36,8 @@ _REFUSED_WITHIN = 3
 class Hindsight:
     """Finds outdated rows. It remembers what it read and compared: a reflector asks again once other rows are gone."""
 
-    def __init__(self, vectors: Mapping[str, Sequence[float]]) -> None:
-        self._vectors = {name: np.array(vector, dtype=np.float32) for name, vector in vectors.items()}
+    def __init__(self, vectors: Mapping[str, Vector]) -> None:
+        self._vectors = vectors
         self._read: dict[str, RowParts] = {}
         self._compared: dict[tuple[RowParts, RowParts], bool] = {}
         self._said: Sequence[RowParts] = ()

@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from esker.server.core.arrays import Vector
 from esker.server.core.conversation.trust import at_least_as_trusted
 from esker.server.core.facts.condensing import must_survive
 from esker.server.core.facts.records import Draft, Reflected, ReflectionTask
@@ -64,9 +65,7 @@ def reflect(task: ReflectionTask) -> Reflected:
     return Reflected(drafts, dropped_ids=tuple(row.id for row in task.rows if row.id not in cited))
 
 
-def _one_pass(
-    rows: Sequence[_MergedRow], hindsight: Hindsight, vectors: Mapping[str, Sequence[float]]
-) -> list[_MergedRow]:
+def _one_pass(rows: Sequence[_MergedRow], hindsight: Hindsight, vectors: Mapping[str, Vector]) -> list[_MergedRow]:
     """Return the rows, as reflections, after one pass: without repeats and rows of no use, and joined."""
     left = _without_outdated(_without_repeats(rows, vectors), hindsight)
     later = [one.row for one in left]
@@ -85,7 +84,7 @@ def _is_left_out(row: Memory, rows: Sequence[Memory]) -> bool:
     return is_passed_over(row, rows) or (not must_survive(row) and is_momentary(row, rows))
 
 
-def _without_repeats(rows: Sequence[_MergedRow], vectors: Mapping[str, Sequence[float]]) -> list[_MergedRow]:
+def _without_repeats(rows: Sequence[_MergedRow], vectors: Mapping[str, Vector]) -> list[_MergedRow]:
     """Merge rows that say the same into the first: with the fullest, then latest wording and the highest priority.
 
     A row of which the user says that it repeats an earlier one leaves the wording to that one.

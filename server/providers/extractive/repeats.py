@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
+from esker.server.core.arrays import Vector
 from esker.server.core.facts.contradiction import negates, opposed
 from esker.server.core.facts.same_fact import SAME_MEANING, Fingerprint, fingerprint, says_the_same
 from esker.server.core.records import Memory
@@ -24,7 +25,7 @@ _SHARED_TERMS = 2
 _RESTATED = Cue(*words("reflector.restated"))
 
 
-def repeated(rows: Sequence[Memory], vectors: Mapping[str, Sequence[float]]) -> list[str | None]:
+def repeated(rows: Sequence[Memory], vectors: Mapping[str, Vector]) -> list[str | None]:
     """Return for each row the id of the first row of its category that says the same, or None."""
     marks = [fingerprint(row.content) for row in rows]
     near = _near_before(rows, vectors)
@@ -78,13 +79,13 @@ def _candidates(mark: Fingerprint, by_term: Mapping[str, list[int]], near: Mappi
     yield from sorted(sharing | near.keys())
 
 
-def _near_before(rows: Sequence[Memory], vectors: Mapping[str, Sequence[float]]) -> list[dict[int, float]]:
+def _near_before(rows: Sequence[Memory], vectors: Mapping[str, Vector]) -> list[dict[int, float]]:
     """Return for each row the earlier rows whose vectors are near its own, with the cosines."""
     near = [dict[int, float]() for _ in rows]
     places = [place for place, row in enumerate(rows) if row.id in vectors]
     if len(places) < 2:
         return near
-    matrix = np.array([vectors[rows[place].id] for place in places], dtype=np.float32)
+    matrix = np.array([vectors[rows[place].id] for place in places])
     for number, place in enumerate(places):
         cosines = matrix[:number] @ matrix[number]
         for other in np.flatnonzero(cosines >= SAME_MEANING):
@@ -92,13 +93,13 @@ def _near_before(rows: Sequence[Memory], vectors: Mapping[str, Sequence[float]])
     return near
 
 
-def likenesses(groups: Sequence[Sequence[str]], vectors: Mapping[str, Sequence[float]]) -> list[float]:
+def likenesses(groups: Sequence[Sequence[str]], vectors: Mapping[str, Vector]) -> list[float]:
     """Return for each group of ids the highest cosine of its vectors with those of any other group; -1 without any."""
     owners = np.array([place for place, group in enumerate(groups) for i in group if i in vectors])
     nearest = np.full(len(groups), -1.0)
     if len(owners) < 2:
         return nearest.tolist()
-    matrix = np.array([vectors[i] for group in groups for i in group if i in vectors], dtype=np.float32)
+    matrix = np.array([vectors[i] for group in groups for i in group if i in vectors])
     for owner, vector in zip(owners, matrix, strict=True):
         cosines = matrix @ vector
         cosines[owners == owner] = -1.0
