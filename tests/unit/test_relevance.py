@@ -228,18 +228,16 @@ def test_the_floor_is_the_documented_z_score(texts: int, z_score: float) -> None
 
 def test_a_model_whose_right_answers_stand_out_less_has_a_lower_floor_among_few_texts() -> None:
     # Right answers have a z-score of 3 on average instead of 4 or more; 65 % of it is enough.
-    weaker = Calibration(0.1, 0.07, 2 / 3)
-    words_floor = 0.07
-    by_meaning = 2 / 3 * 0.08 * 0.65 * 3
-    at_the_floor = Signals((by_meaning + words_floor / 3) - 2 / 3 * 0.08 * 1.0, weaker.mean + weaker.deviation)
-    assert Scale(weaker, 1).relevance(at_the_floor) == pytest.approx(1.0)
+    weaker, least = Calibration(0.1, 0.07, 2 / 3), 0.65 * 3
     # With two thirds of the weight, the floor rises by two thirds of what chance demands.
-    rises = [Scale(each, 10**6)._floor() for each in (weaker, ENGLISH)]
     chance = 1 + 0.46 * math.log(10**6 + 1)
-    least = 0.65 * 3
-    assert rises == pytest.approx(
-        [2 / 3 * 0.08 * (least + 2 / 3 * (chance - least)) + words_floor / 3, 0.08 * chance], abs=1e-9
-    )
+    for texts, z_score in ((1, least), (10**6, least + 2 / 3 * (chance - least))):
+        at_the_floor = Signals(0.0, weaker.mean + z_score * weaker.deviation)
+        assert Scale(weaker, texts).relevance(at_the_floor) == pytest.approx(1.0)
+
+
+def test_with_a_model_that_knows_nothing_of_a_language_the_floor_is_that_of_words() -> None:
+    assert Scale(Calibration(0.5, 0.1, 0.0), 1_000).relevance(Signals(0.07, 0.5)) == pytest.approx(1.0)
 
 
 def test_a_neighbour_adds_half_of_its_words_and_15_percent_of_its_meaning() -> None:

@@ -125,7 +125,7 @@ class Scale:
         chance = _CHANCE + _CHANCE_PER_LOG * math.log(self.texts + 1)
         # With a weaker model a floor that rises in full would be above most right answers.
         z_score = least + weight * max(0.0, chance - least)
-        return weight * _DEVIATION * z_score + (1 - weight) * _WORDS_FLOOR
+        return max(weight * _DEVIATION * z_score, _WORDS_FLOOR)
 
 
 def word_factor(known: float, unknown: float) -> float:
