@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import partial
 
 from fastapi import FastAPI
-from mcp.server.transport_security import TransportSecuritySettings
+from starlette.routing import Route
 
 from esker.server import VERSION
 from esker.server.background import beside, keep_up, run_jobs
@@ -15,8 +15,7 @@ from esker.server.core.config.settings import Settings
 from esker.server.core.errors import Misconfigured
 from esker.server.db.database import Database
 from esker.server.providers.embedders import embedder_of, make_embedder
-from esker.server.providers.extractive.observer import ExtractiveObserver
-from esker.server.providers.extractive.reflector import ExtractiveReflector
+from esker.server.providers.extractive_roles import ExtractiveObserver, ExtractiveReflector
 from esker.server.providers.messages_api import Endpoint, MessagesModel
 from esker.server.providers.model_observer import ModelObserver
 from esker.server.providers.model_paraphraser import ModelParaphraser
@@ -28,10 +27,10 @@ from esker.server.providers.reranking import Reranking
 from esker.server.providers.roles import Observer, Reflector
 from esker.server.rest import briefing, health, memories, pool_file, problems, reflections, sessions, spend
 from esker.server.rest.access import Access, hosts_for
-from esker.server.rest.mcp_route import McpRoute
+from esker.server.rest.mcp_route import PATH, McpRoute
 from esker.server.rest.metrics import Measured, Metrics
 from esker.server.tools.in_process import backend_of
-from esker.server.tools.mcp_server import make_mcp
+from esker.server.tools.mcp_later import McpLater
 from esker.server.usecases.authenticate import authenticate
 from esker.server.usecases.parts import Parts
 
@@ -55,24 +54,18 @@ def make_parts(settings: Settings, database: Database, clock: Clock = system_clo
 def make_app(parts: Parts) -> FastAPI:
     """Return the server: HTTP and MCP in one app, with the job runner and the model loading beside it."""
     metrics = Metrics()
-    mcp = make_mcp(backend_of(parts))
-    # Hosts, origins and keys are checked once, in front of everything.
-    tools = mcp.streamable_http_app(
-        stateless_http=True,
-        json_response=True,
-        transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
-    )
+    tools = McpLater(backend_of(parts))
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncGenerator[None]:
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(parts.database)
-            await stack.enter_async_context(mcp.session_manager.run())
             providers = (parts.observer, parts.reflector, parts.embedders, parts.paraphrases, parts.reranking)
             for provider in filter(None, providers):
                 stack.push_async_callback(provider.close)
             for loading in filter(None, (parts.embedders, parts.reranking)):
                 loading.start()
+            await stack.enter_async_context(beside("the tools", tools.run))
             await stack.enter_async_context(beside("the job runner", lambda: run_jobs(parts)))
             await stack.enter_async_context(beside("the upkeep", lambda: keep_up(parts)))
             yield
@@ -84,8 +77,7 @@ def make_app(parts: Parts) -> FastAPI:
     for routes in (sessions, memories, briefing, reflections, pool_file, spend, health):
         # The routes themselves: `include_router` would build each of them again on first use.
         app.router.routes.extend(routes.router.routes)
-    # The routes and not the sub-app, so that an unknown path gets our own 404.
-    app.router.routes.extend(tools.routes)
+    app.router.routes.append(Route(PATH, tools))
     app.add_middleware(McpRoute)
     app.add_middleware(
         Access,

@@ -15,7 +15,7 @@ from esker.server.core.facts.records import Observed, Superseder, TranscriptSlic
 from esker.server.core.records import Filter, Lease, Memory, NewMemory, Principal
 from esker.server.core.text.indexing import indexed
 from esker.server.db.database import Database
-from esker.server.providers.extractive.observer import ExtractiveObserver
+from esker.server.providers.extractive_roles import ExtractiveObserver
 from esker.server.providers.roles import Meter
 from esker.server.store import memories, sessions
 from esker.server.usecases.forget import forget

@@ -19,7 +19,7 @@ from esker.server.core.errors import Conflict, EskerError, ModelFailed, NotFound
 from esker.server.core.facts.records import Draft, Observed, Reflected, ReflectionTask, TranscriptSlice
 from esker.server.core.records import Filter, JobKind, Principal
 from esker.server.db.database import Connection, Database
-from esker.server.providers.extractive.observer import ExtractiveObserver
+from esker.server.providers.extractive_roles import ExtractiveObserver
 from esker.server.providers.roles import Meter
 from esker.server.usecases.forget import forget
 from esker.server.usecases.ingest import IncomingMessage, ingest

@@ -1,6 +1,5 @@
 """The extractive observer: no model, the transcript's own words."""
 
-import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import PurePath
@@ -12,7 +11,7 @@ from esker.server.core.conversation.slices import starts_turn
 from esker.server.core.dates.mentioned import mentioned_time
 from esker.server.core.facts.records import Fact, Observed, TranscriptSlice
 from esker.server.core.ranking import PRIORITY_WEIGHT
-from esker.server.core.records import EXTRACTIVE, Memory
+from esker.server.core.records import Memory
 from esker.server.core.text import labels
 from esker.server.core.text.labels import own_statement, without_notes
 from esker.server.core.text.terms import index_terms, terms
@@ -26,7 +25,6 @@ from esker.server.providers.extractive.speakers import people, speakers
 from esker.server.providers.extractive.speech import Quotation, Speech, read_speech, request, speech_facts
 from esker.server.providers.extractive.superseding import with_replaced
 from esker.server.providers.extractive.weighing import content_units, names, stands_alone, weight
-from esker.server.providers.roles import Meter
 
 _MOST_FILES, _MOST_FILES_BESIDE = 12, 4
 # Minimum weight of a suggestion that is kept, and minimum share of its terms in a report of what was agreed.
@@ -35,19 +33,6 @@ _SUGGESTS, _TOLD = 1, 0.6
 _FEWEST_UNITS = 2
 # Minimum terms that a failure and its explanation share.
 _SHARED_TERMS = 2
-
-
-class ExtractiveObserver:
-    """Finds preferences, decisions, corrections, failures and their causes, changes and outcomes by rules."""
-
-    name = EXTRACTIVE
-
-    async def observe(self, shown: TranscriptSlice, meter: Meter) -> Observed:
-        """Return the facts of a slice, each citing the messages whose words it uses."""
-        return await asyncio.to_thread(observe, shown)
-
-    async def close(self) -> None:
-        """Do nothing: it holds no resources."""
 
 
 def observe(shown: TranscriptSlice) -> Observed:

@@ -6,7 +6,6 @@ the same files, and statements of one report with one heading, become one row th
 is a reflection already is not extended.
 """
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -15,7 +14,7 @@ from esker.server.core.conversation.trust import at_least_as_trusted
 from esker.server.core.facts.condensing import must_survive
 from esker.server.core.facts.records import Draft, Reflected, ReflectionTask
 from esker.server.core.ranking import PRIORITY_WEIGHT
-from esker.server.core.records import EXTRACTIVE, Memory
+from esker.server.core.records import Memory
 from esker.server.core.text.terms import terms
 from esker.server.core.text.tokens import estimate_tokens
 from esker.server.providers.extractive.hindsight import Hindsight
@@ -23,23 +22,9 @@ from esker.server.providers.extractive.joining import joined_rows
 from esker.server.providers.extractive.momentary import is_momentary
 from esker.server.providers.extractive.passed_over import is_passed_over
 from esker.server.providers.extractive.repeats import likenesses, repeated, says_again
-from esker.server.providers.roles import Meter
 
 _LIKE = 0.75
 """Minimum cosine at which a row of low priority resembles another and is dropped before others."""
-
-
-class ExtractiveReflector:
-    """Condenses by leaving out rows that were repeated, replaced or meant for the moment."""
-
-    name = EXTRACTIVE
-
-    async def reflect(self, task: ReflectionTask, meter: Meter) -> Reflected:
-        """Return fewer rows that replace those of a task, or none when nothing can be left out."""
-        return await asyncio.to_thread(reflect, task)
-
-    async def close(self) -> None:
-        """Do nothing: it holds no resources."""
 
 
 @dataclass(frozen=True, slots=True)
