@@ -38,13 +38,12 @@ chaos: $(DEV)
 	$(BIN)/python -m pytest $(LONG) --full -n 2 $(ARGS)
 	$(BIN)/python -m pytest -m hypothesis --full -n 4 $(ARGS)
 
-# Pin what a fresh installation gets. The CPU build of torch calls itself 2.13.0+cpu; the index knows 2.13.0.
+# Pin the version of every package, for every system and extra. The CPU build of torch calls itself 2.13.0+cpu; the
+# index knows 2.13.0.
 lock:
 	rm -rf .venv-lock && $(PYTHON) -m venv .venv-lock
-	.venv-lock/bin/pip install --quiet .
-	.venv-lock/bin/pip freeze --exclude esker | sed 's/+cpu$$//' > requirements/runtime.txt
 	.venv-lock/bin/pip install --quiet '.[dev]'
-	.venv-lock/bin/pip freeze --all --exclude esker --exclude pip | sed 's/+cpu$$//' > requirements/dev.txt
+	.venv-lock/bin/pip freeze --all --exclude esker --exclude pip | sed 's/+cpu$$//' > requirements/lock.txt
 	rm -rf .venv-lock build esker.egg-info
 
 clean:
@@ -55,11 +54,10 @@ clean:
 	    || { echo "Esker needs Python 3.11 or newer; say which with: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
 	$(PYTHON) -m venv .venv
 
-$(RUNTIME): .venv/bin/python requirements/runtime.txt pyproject.toml
-	$(BIN)/pip install --disable-pip-version-check -q -r requirements/runtime.txt
-	$(BIN)/pip install --disable-pip-version-check -q --no-deps -e .
+$(RUNTIME): .venv/bin/python requirements/lock.txt pyproject.toml
+	$(BIN)/pip install --disable-pip-version-check -q -c requirements/lock.txt -e .
 	@touch $@
 
-$(DEV): $(RUNTIME) requirements/dev.txt
-	$(BIN)/pip install --disable-pip-version-check -q -r requirements/dev.txt
+$(DEV): $(RUNTIME)
+	$(BIN)/pip install --disable-pip-version-check -q -c requirements/lock.txt -e '.[dev]'
 	@touch $@

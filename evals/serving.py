@@ -130,15 +130,19 @@ def connected(url: str | None, key: str | None, **settings: str) -> Generator[Se
     `settings` are added to the environment of the new server.
     """
     if url is None:
-        with tempfile.TemporaryDirectory(prefix="esker-evals-") as directory, _started(directory, settings) as started:
-            yield started
+        with (
+            tempfile.TemporaryDirectory(prefix="esker-evals-") as directory,
+            started(directory, settings) as (server, _),
+        ):
+            yield server
         return
     with Server(url, key) as running:
         yield running
 
 
 @contextmanager
-def _started(directory: str, settings: Mapping[str, str]) -> Generator[Server]:
+def started(directory: str, settings: Mapping[str, str]) -> Generator[tuple[Server, int]]:
+    """Yield a new server on a data directory, and the id of its process, for the length of the block."""
     command = child_command("esker", "serve", "--port", "0", "--data-dir", directory, "--json")
     command += ["--until-stdin-closes"]  # the pipe closes with the block, however it ends
     environment = {k: v for k, v in os.environ.items() if k not in ("ESKER_DATABASE_URL", "ESKER_HOST", "ESKER_PORT")}
@@ -150,6 +154,6 @@ def _started(directory: str, settings: Mapping[str, str]) -> Generator[Server]:
     try:
         assert process.stdout is not None  # it is a pipe
         with Server(read_announcement(process.stdout)["url"]) as server:
-            yield server
+            yield server, process.pid
     finally:
         process.communicate()  # closes its input, which ends it, and waits

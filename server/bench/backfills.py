@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator
 from concurrent.futures import ThreadPoolExecutor
 from time import perf_counter
 
-from esker.server.bench.bench_server import BenchServer, ask
+from esker.server.bench.bench_server import MODEL, BenchServer, ask
 from esker.server.bench.figures import BenchFigure, Effort
 from esker.server.bench.plain_model import PlainModel
 from esker.server.bench.progress import BenchProgress
@@ -22,7 +22,7 @@ async def measure_backfill(place: BenchServer, effort: Effort, progress: BenchPr
     One request writes all notes of a round, and the timing starts at its response.
     """
     await until_ready(place)
-    plain = PlainModel(place.parts.settings.embed_threads)
+    plain = PlainModel(MODEL, place.parts.settings.embed_threads)
     plain.encode(["The first text takes longer than others."])
     writer, seconds, floors = Writer(effort.texts), 0.0, dict.fromkeys(_AT_A_TIME, 0.0)
     total = effort.rounds * effort.texts
@@ -39,7 +39,7 @@ async def measure_backfill(place: BenchServer, effort: Effort, progress: BenchPr
             advance(len(texts))
     best = min(floors, key=lambda at_a_time: floors[at_a_time])
     at = f"{effort.texts} notes as long as turns at a time, up to {total:,}"
-    floor = "SentenceTransformer.encode of the same, in its best batches"
+    floor = "the model's library with the same, in its best batches"
     yield BenchFigure("backfill", at, "rows/s", total / seconds, floor, total / floors[best], {"batches of": best})
 
 

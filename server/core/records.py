@@ -246,7 +246,7 @@ class Calibration:
 
 
 UNKNOWN = Calibration(mean=0.07, deviation=0.08, weight=1.0)
-"""Used for a space that was not measured: the figures of the bundled model for English, rounded."""
+"""Used for a space that was not measured: the figures of all-MiniLM-L6-v2 for English, rounded."""
 Calibrations = Mapping[str, Calibration]
 
 

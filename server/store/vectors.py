@@ -150,6 +150,11 @@ async def activate(connection: Connection, space: str, now: datetime, *, chosen:
     await connection.execute(SQL["activate"], {"space": space, "now": now, "chosen": chosen})
 
 
+async def choose_active(connection: Connection) -> None:
+    """Have the pool keep its active space, as if a command had chosen it."""
+    await connection.execute(SQL["choose_active"])
+
+
 async def give_up_building(connection: Connection) -> None:
     """Keep the active space in spite of a worker's setting; a space that is being built is retired."""
     await connection.execute(SQL["give_up"])

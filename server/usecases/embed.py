@@ -10,6 +10,7 @@ from esker.server.core.errors import EmbedderDown, TextRefused
 from esker.server.core.recall.calibration import calibrate, calibration_texts
 from esker.server.core.records import Space
 from esker.server.core.redaction import error_text
+from esker.server.db.database import Connection
 from esker.server.providers.roles import Embedder
 from esker.server.store import pools, vectors
 from esker.server.store.vectors import ClaimedBatch
@@ -145,14 +146,28 @@ async def calibrated(embedder: Embedder, space: Space) -> Space:
 async def register(parts: Parts, space: Space, *, or_retired: bool) -> None:
     """Add the space to every pool that lacks it (with `or_retired`: or has retired it), and queue its rows.
 
-    Pools whose model was chosen by command keep that model.
+    Pools whose model was chosen by command keep that model. So do all pools with a model if the setting of this worker
+    is only the default: a new version of Esker with another default must not embed everything again.
     """
     for pool_id in await vectors.pools_without(parts.database, space, or_retired=or_retired):
         async with parts.database.tenant(pool_id) as connection:
+            if not parts.settings.names_embedder and (kept := await _keep_model(connection, space)):
+                log.info("pool %s keeps %s; `esker reembed` would move it to %s", pool_id, kept, space.model)
+                continue
             await vectors.register_space(connection, space, parts.clock())
             queued = await vectors.enqueue_missing(connection, space.name, parts.clock())
         log.info("pool %s: %d rows to embed with %s", pool_id, queued, space.model)
         await switch_when_complete(parts, space, pool_id)
+
+
+async def _keep_model(connection: Connection, space: Space) -> str | None:
+    """Choose the model that the pool uses, and return it; None if it has none, or an older version of this one."""
+    await vectors.lock_spaces(connection)
+    active = next((there for there in await vectors.spaces(connection) if there.state == "active"), None)
+    if active is None or active.source == space.source:
+        return None
+    await vectors.choose_active(connection)
+    return active.model
 
 
 async def switch_when_complete(parts: Parts, space: Space, pool_id: str) -> None:

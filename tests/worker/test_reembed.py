@@ -331,6 +331,24 @@ async def test_a_worker_embeds_with_the_chosen_model_and_not_with_that_of_its_se
     assert (await by_state(filled))["active"].model == "new"
 
 
+async def test_another_default_leaves_pools_with_a_model_alone(filled: Parts, old: RemoteEmbedder) -> None:
+    by_default = replace(filled, settings=Settings.from_environment({}))
+    async with model(16, "new") as (_, new):
+        space = await new.load()
+        await make_space(filled, space)
+        await register(by_default, space, or_retired=True)
+        now = await by_state(filled)
+        assert (now["active"].model, now["active"].chosen, "building" in now) == ("old", True, False)
+        await create_pool(filled, "another")
+        await register(by_default, space, or_retired=False)
+        assert {(each.pool, each.model) for each in await status(filled)} == {("default", "old"), ("another", "new")}
+        # A newer version of the model that a pool has is not another model.
+        newer = replace(await old.load(), name="newer_8", revision="2")
+        await make_space(filled, newer)
+        await register(by_default, newer, or_retired=False)
+        assert "newer_8" in {each.space for each in await status(filled, "default")}
+
+
 # Servers ----------------------------------------------------------------------------------------------------------
 
 

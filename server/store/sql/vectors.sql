@@ -52,6 +52,10 @@ SET state = CASE WHEN name = %(space)s THEN 'active' ELSE 'retired' END,
         SELECT FROM embedding_spaces s WHERE s.chosen AND (s.state = 'active' OR s.name = %(space)s)))
 WHERE name = %(space)s OR state = 'active'
 
+-- name: choose_active
+-- Have the pool keep its active space.
+UPDATE embedding_spaces SET chosen = true WHERE state = 'active'
+
 -- name: give_up
 -- Keep the active space: spaces that are being built are retired, and their vectors kept.
 WITH held AS (
