@@ -348,8 +348,13 @@ async def test_an_unknown_identifier_returns_nothing(meaning: httpx2.AsyncClient
 
 async def test_of_equal_texts_the_neighbour_of_an_answer_comes_first(client: httpx2.AsyncClient) -> None:
     one, other = await opened(client, "s1"), await opened(client, "s2")
-    asked, answer = "Who inspects the harbour crane?", "The pilot, with a torch."
-    said_so = [(one, asked), (one, answer), (other, "Is there any soup?"), (other, "The warden, with a torch.")]
+    asked, answer = "Who inspects the harbour crane?", "The pilot inspects it with a torch."
+    said_so = [
+        (one, asked),
+        (one, answer),
+        (other, "Is there any soup?"),
+        (other, "The warden inspects it with a torch."),
+    ]
     notes = [
         {"content": content, "session_id": session, "said_at": days_ago(9 - place)}
         for place, (session, content) in enumerate(said_so)
@@ -357,10 +362,10 @@ async def test_of_equal_texts_the_neighbour_of_an_answer_comes_first(client: htt
     await noted(client, *notes)
     question = "Who inspects the crane with a torch?"
     near, far = (await recalled(client, question, explain=True, limit=3))["hits"][1:]
-    assert (near["content"], far["content"]) == (answer, "The warden, with a torch.")
+    assert (near["content"], far["content"]) == (answer, "The warden inspects it with a torch.")
     assert near["parts"]["around"] > far["parts"]["around"]
     alone = contents(await recalled(client, question, ranking="fused"))
-    assert alone.index(answer) > alone.index("The warden, with a torch."), "of equals, what was said last"
+    assert alone.index(answer) > alone.index("The warden inspects it with a torch."), "of equals, what was said last"
 
 
 async def test_rare_words_count_more_than_common_ones(client: httpx2.AsyncClient) -> None:

@@ -57,7 +57,9 @@ async def remembered(parts: Parts, who: Principal) -> str:
     session = await open_session(parts, who.pool_id, SessionRequest("api", "s1", project="boats"))
     said = [IncomingMessage(f"m{n}", "user", f"The boat {n} is moored at wharf {n % 3}.") for n in range(4)]
     await ingest(parts, who.pool_id, session.id, said)
-    await remember(parts, who, [Note(f"Boat {n} was painted blue.", session_id=session.id) for n in range(6)])
+    await remember(
+        parts, who, [Note(f"Boat {n} at the wharf was painted blue.", session_id=session.id) for n in range(6)]
+    )
     await note_with_vectors(parts, who, SPACE, unit_vectors(20, 8, seed=1))
     return session.id
 

@@ -195,6 +195,7 @@ async def test_every_id_of_an_answer_can_be_read_expanded_and_forgotten(client: 
     await observed(client, session)
     await client.post(f"/v1/sessions/{session}/reflect?wait=true")
     await said(client, session, *messages("The ledger was closed yesterday, and the ferry was late.", first=9))
+    await client.post("/v1/memories", json={"content": "The ledger of the ferry is blue."})
     answer = await recalled(client, "ledger ferry", explain=True, include_superseded=True)
     assert {hit["tier"] for hit in answer["hits"]} == {"memory", "passage"}
     ids = {one["id"] for one in (*answer["hits"], *answer["left_out"])}

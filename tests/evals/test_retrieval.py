@@ -19,6 +19,7 @@ from esker.server.app import make_parts
 from esker.server.core.clock import system_clock
 from esker.server.core.config.settings import Settings
 from esker.server.core.errors import InvalidInput, Unavailable
+from esker.server.core.records import AskedTier
 from esker.server.db.database import Database
 from esker.server.db.embedded import Cluster
 from esker.server.providers.local_embedder import LocalEmbedder
@@ -94,12 +95,12 @@ async def url(database_url: str, minilm: LocalEmbedder) -> AsyncGenerator[str]:
 
 
 def run(
-    server: Server, data: DataSet, way: StoredAs, *, reflect: bool = False
+    server: Server, data: DataSet, way: StoredAs, *, reflect: bool = False, tier: AskedTier | None = None
 ) -> tuple[StoredDataSet, list[QueryReplies]]:
     """Store a data set and ask all of its questions."""
     with Progress(disable=True) as shown:
         stored = store(server, data, way, shown, shared=True, reflect=reflect)
-        return stored, list(AskingOptions(server, stored.traces, ARMS).ask(data))
+        return stored, list(AskingOptions(server, stored.traces, ARMS, tier).ask(data))
 
 
 @pytest.mark.parametrize("way", ["rows", "sessions"])
@@ -168,7 +169,7 @@ async def test_a_reflection_covers_the_turns_behind_its_sources(url: str, tmp_pa
     (tmp_path / "work.jsonl").write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
     with Server(url) as server:
         work = read_simple(tmp_path / "work.jsonl")
-        _, [asked] = await asyncio.to_thread(run, server, work, "sessions", reflect=True)
+        _, [asked] = await asyncio.to_thread(run, server, work, "sessions", reflect=True, tier="memories")
         found = {row["id"]: row for row in await asyncio.to_thread(rows, server)}
     reply = asked.replies["full"]
     reflected = [covers for hit, covers in zip(reply.hits, reply.covers, strict=True) if _is_reflection(found[hit])]

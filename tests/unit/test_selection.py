@@ -39,7 +39,7 @@ SAYINGS = ("The river is the Rhine.", "The bridge is blue.", "Our vault is green
 
 def passage(passage_id: str, first: int = 1, last: int = 2, text: str = "user: The river.", **more: Any) -> Passage:
     """Return a passage."""
-    values: dict[str, Any] = {"number": 1, "session_id": "ses_1", "project": None, "trust": "user", "tokens": 9}
+    values: dict[str, Any] = {"number": 1, "session_id": "ses_1", "project": None, "trust": "user", "tokens": 60}
     values |= {"said_from": NOON, "said_to": NOON} | more
     return Passage(id=passage_id, first_seq=first, last_seq=last, text=text, **values)
 
@@ -83,35 +83,26 @@ def test_a_new_text_without_a_vector_is_found_by_its_words(tier: Tier, keyword: 
     assert ([one.id for one in relevant], left_out) == (["x"], [])
 
 
-def test_a_passage_ranks_below_an_equally_relevant_memory_and_has_the_same_floor() -> None:
+def test_both_tiers_have_the_same_floor_and_an_equally_relevant_memory_comes_first() -> None:
     def of(tier: Tier) -> RankedCandidate:
         signals = {1: Signals(0.3, 0.5)}
         [one] = ranked(Candidates(tier, SCALE, keyword=[tier], vector=[], numbers={tier: 1}, signals=signals))
         return one
 
-    assert of("passage").alone == of("memory").alone
-    assert of("passage").relevance < of("memory").relevance
+    assert of("passage").relevance == of("memory").relevance
+    row, window = memory("The river is the Rhine."), passage("psg_1")
+    both = [found("passage", window.id, 2.0), found("memory", row.id, 2.0)]
+    assert [hit.tier for hit in chosen(both, [row], [window]).hits] == ["memory", "passage"]
 
 
-@given(st.floats(0, 1.5), st.floats(-0.2, 1))
-def test_a_passage_that_is_an_answer_by_itself_is_never_below_the_floor(keyword: float, cosine: float) -> None:
-    signals = {1: Signals(keyword, cosine)}
-    [one] = ranked(Candidates("passage", SCALE, keyword=["x"], vector=[], numbers={"x": 1}, signals=signals))
-    assert (one.alone >= 1.0) == (one.relevance >= 1.0)
-
-
-def test_a_memory_inherits_the_relevance_of_a_better_passage_that_it_covers() -> None:
+def test_a_memory_with_most_words_of_a_better_passage_covers_it_and_inherits_its_relevance() -> None:
     row = memory("The river is the Rhine.")
-    window = passage("psg_1", 1, 2)
-    answer = chosen(
-        [found("passage", "psg_1", 1.05), found("memory", row.id, 0.8)],
-        [row],
-        [window],
-        said_in={row.id: [("ses_1", 1)]},
-    )
-    [hit] = answer.hits
-    assert (hit.id, hit.passages) == (row.id, ["psg_1"])
-    assert hit.score > 0.5
+    candidates = [found("passage", "psg_1", 2.5), found("memory", row.id, 1.5)]
+    half = 2 * estimate_tokens(row.content)
+    for tokens, hits in ((half, [row.id]), (half + 1, ["psg_1"])):
+        answer = chosen(candidates, [row], [passage("psg_1", tokens=tokens)], said_in={row.id: [("ses_1", 1)]})
+        assert [hit.id for hit in answer.hits] == hits
+        assert answer.hits[0].score == pytest.approx(score(2.5), abs=0.001)
 
 
 def test_the_latest_said_of_equal_rows_comes_first_whenever_it_was_written() -> None:
@@ -137,11 +128,21 @@ def test_neighbours_alone_never_make_a_text_an_answer() -> None:
 
 def test_beside_an_answer_only_candidates_not_far_below_it_are_hits() -> None:
     rows = [memory(text) for text in SAYINGS]
-    relevances = (4.0, 1.5, 1.2, 0.6, 0.4)
+    relevances = (2.0, 0.95, 0.85, 0.55, 0.4)
     answer = chosen([found("memory", row.id, r) for row, r in zip(rows, relevances, strict=True)], rows)
     assert [hit.content for hit in answer.hits] == list(SAYINGS[:2])
     assert [reasons(answer)[row.id] for row in rows[2:]] == ["far below the best"] * 2 + ["below the floor"]
     assert [hit.score for hit in answer.hits] == [pytest.approx(score(r), abs=0.001) for r in relevances[:2]]
+
+
+@pytest.mark.parametrize(("tier", "least"), [("memory", 0.45), ("passage", 0.35)])
+def test_beside_an_answer_a_memory_must_be_nearer_to_it_than_a_passage(tier: Tier, least: float) -> None:
+    row, window = memory("The river is the Rhine."), passage("psg_1")
+    text_id = row.id if tier == "memory" else window.id
+    for share, there in ((least + 0.01, True), (least - 0.01, False)):
+        candidates = [found("memory", (best := memory("It rises.")).id, 4.0), found(tier, text_id, 4.0 * share)]
+        answer = chosen(candidates, [best, row], [window])
+        assert (text_id in [hit.id for hit in answer.hits]) == there
 
 
 def test_an_outdated_passage_is_left_out_and_is_never_an_answer() -> None:
@@ -166,11 +167,50 @@ def test_a_memory_covers_the_passage_that_it_was_taken_from() -> None:
         assert [hit.id for hit in apart.hits] == [row.id, "psg_1"], "a memory ranks above an equally relevant passage"
 
 
-def test_a_passage_more_relevant_than_the_memory_taken_from_it_is_shown() -> None:
+@pytest.mark.parametrize("problem", ["User asked: Why does the river rise?", "User reported: The river rises."])
+def test_a_problem_does_not_cover_the_passage_that_may_answer_it(problem: str) -> None:
+    row, window = observation(problem, seq=2, category="issue"), passage("psg_1", 1, 3)
+    candidates = [found("memory", row.id, 3.0), found("passage", "psg_1", 1.5)]
+    answer = chosen(candidates, [row], [window], said_in={row.id: {("ses_1", 2)}})
+    assert [hit.id for hit in answer.hits] == [row.id, "psg_1"]
+
+
+def test_a_passage_more_relevant_than_the_memory_taken_from_it_covers_it() -> None:
     row, window = observation("The river.", seq=2), passage("psg_1", 1, 3)
     candidates = [found("memory", row.id, 1.5), found("passage", "psg_1", 2.5)]
     answer = chosen(candidates, [row], [window], said_in={row.id: {("ses_1", 2)}})
-    assert [(hit.id, hit.passages) for hit in answer.hits] == [("psg_1", []), (row.id, [])]
+    assert [(hit.id, hit.passages) for hit in answer.hits] == [("psg_1", [])]
+    assert [(one.id, one.reason, one.by) for one in answer.left_out] == [(row.id, "covered", "psg_1")]
+
+
+def test_a_passage_covers_no_memory_whose_words_it_may_not_show() -> None:
+    row = observation("The river.", seq=2)
+    candidates = [found("memory", row.id, 1.5), found("passage", "psg_1", 2.5)]
+    long = passage("psg_1", 1, 3, text="user: " + "The river rises. " * 500)
+    for window, said_in in (
+        (long, {("ses_1", 2)}),
+        (passage("psg_1", 1, 3), {("ses_1", 2), ("ses_1", 4)}),
+        (passage("psg_1", 1, 3), {("ses_2", 2)}),
+        (passage("psg_1", 1, 3), set[tuple[str, int]]()),
+    ):
+        answer = chosen(candidates, [row], [window], said_in={row.id: said_in})
+        assert [hit.id for hit in answer.hits] == ["psg_1", row.id]
+
+
+def test_a_passage_does_not_hide_that_a_fact_was_said_twice() -> None:
+    one, other = observation("The river is the Rhine.", seq=2), observation("The river is the Rhine.", seq=3)
+    candidates = [found("passage", "psg_1", 3.0), *(found("memory", row.id, 2.0) for row in (one, other))]
+    said_in = {one.id: {("ses_1", 2)}, other.id: {("ses_1", 3)}}
+    answer = chosen(candidates, [one, other], [passage("psg_1", 1, 3)], said_in=said_in)
+    assert [(hit.tier, len(hit.same)) for hit in answer.hits] == [("passage", 0), ("memory", 1)]
+
+
+def test_a_passage_does_not_hide_that_a_newer_row_contradicts_an_older_one() -> None:
+    older = observation("User said: The cache TTL is 5 minutes.", seq=2)
+    newer = observation("User said: We cache for 9 minutes. (unlike: The cache TTL is …)", seq=9)
+    candidates = [found("passage", "psg_1", 3.0), found("memory", older.id, 2.0), found("memory", newer.id, 1.8)]
+    answer = chosen(candidates, [older, newer], [passage("psg_1", 1, 3)], said_in={older.id: {("ses_1", 2)}})
+    assert [hit.id for hit in answer.hits] == ["psg_1", newer.id, older.id]
 
 
 def test_a_hit_also_covers_passages_of_rows_that_say_the_same() -> None:
@@ -212,7 +252,8 @@ def test_every_candidate_is_a_hit_or_has_a_reason_why_not(
     hits, out = [hit.id for hit in answer.hits], [one.id for one in answer.left_out]
     assert sorted([*hits, *out]) == sorted(one.id for one in candidates)
     behind = [text_id for hit in answer.hits for text_id in (*hit.same, *hit.passages)]
-    assert sorted(behind) == sorted(one.id for one in answer.left_out if one.by is not None)
+    shown = {row.id for row in rows}
+    assert sorted(behind) == sorted(one.id for one in answer.left_out if one.by in shown)
     assert all(one.by in hits for one in answer.left_out if one.by is not None)
     scores = [hit.score for hit in answer.hits]
     assert scores == sorted(scores, reverse=True)
@@ -243,14 +284,6 @@ def test_a_tier_is_ranked_by_relevance_and_shows_its_parts() -> None:
     assert (parts[rows[1].id].keyword_rank, parts[rows[1].id].vector_rank, parts[rows[1].id].cosine) == (1, None, None)
     assert parts[rows[2].id].around > 0 == parts[rows[0].id].around
     assert order[-1].relevance < 0.01, "neighbours alone never make an answer"
-
-
-def test_a_passage_counts_a_little_less_than_an_equally_relevant_memory() -> None:
-    row = memory(SAYINGS[0])
-    signals = {1: Signals(0.5, 0.5)}
-    [one] = ranked(Candidates("memory", SCALE, numbers={row.id: 1}, signals=signals))
-    [other] = ranked(Candidates("passage", SCALE, numbers={"psg_1": 1}, signals=signals))
-    assert 0.8 * one.relevance < other.relevance < one.relevance
 
 
 def test_priority_only_breaks_ties() -> None:

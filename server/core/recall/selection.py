@@ -20,17 +20,17 @@ from esker.server.core.sources import sources_of
 from esker.server.core.text import labels
 from esker.server.core.text.excerpts import excerpt
 from esker.server.core.text.folding import same_words_key
+from esker.server.core.text.tokens import estimate_tokens
 
 # If no candidate reaches this relevance by itself, the query has no answer.
 _FLOOR = 1.0
-# If one does, the hits are all candidates with at least this relevance and this share of the best relevance.
+# If one does, the hits are all candidates with at least this relevance and this share of the best relevance. A memory
+# is one fact and needs more than a passage, whose words are about several.
 _LEAST = 0.5
-_LEAST_OF_BEST = 0.35
-# Rank a memory above an equally relevant passage: it is shorter, and was found worth keeping. Only this share of a
-# passage's relevance above 1.0 (the floor) counts; the floor itself is the same for both.
-_PASSAGE = 0.85
-# A memory covers the passage that it was taken from if it has at least this share of the passage's relevance.
-_COVERS = 0.75
+_LEAST_OF_BEST: Mapping[Tier, float] = {"memory": 0.45, "passage": 0.35}
+# A memory with at least this share of the tokens of the passage that it was taken from covers it, whatever their
+# relevance: the rest of the passage is hardly worth its length.
+_MOST_OF_PASSAGE = 0.5
 # How much more a text counts that fits the time in the question: up to 1.6 times, or 2.5 times for a firm time.
 _TIME = 0.6
 _FIRM_TIME = 1.5
@@ -123,7 +123,7 @@ def ranked(candidates: Candidates) -> list[RankedCandidate]:
         own = candidates.signals[number]
         beside = [candidates.signals[other] for other in candidates.neighbours.get(number, ())]
         around = candidates.scale.around(beside, candidates.tokens[number]) if beside else 0.0
-        relevance = _discounted(candidates.tier, candidates.scale.relevance(own, around))
+        relevance = candidates.scale.relevance(own, around)
         parts = ScoreParts(
             by_keyword.get(text_id),
             by_vector.get(text_id),
@@ -141,14 +141,8 @@ def ranked(candidates: Candidates) -> list[RankedCandidate]:
 
 def candidates_in_window(tier: Tier, ids: Iterable[str]) -> list[RankedCandidate]:
     """Return texts as candidates for a question that names only a time."""
-    relevance = _discounted(tier, _TIME_ALONE)
-    parts = ScoreParts(None, None, 0.0, None, 0.0, 1.0, round(relevance, 4), 0.0)
-    return [RankedCandidate(text_id, tier, relevance, relevance, parts) for text_id in ids]
-
-
-def _discounted(tier: Tier, relevance: float) -> float:
-    """Return a relevance, lowered for a passage above the floor."""
-    return relevance - (1 - _PASSAGE) * max(0.0, relevance - 1.0) if tier == "passage" else relevance
+    parts = ScoreParts(None, None, 0.0, None, 0.0, 1.0, _TIME_ALONE, 0.0)
+    return [RankedCandidate(text_id, tier, _TIME_ALONE, _TIME_ALONE, parts) for text_id in ids]
 
 
 def above_floor(found: Sequence[RankedCandidate]) -> tuple[list[RankedCandidate], list[LeftOutCandidate]]:
@@ -158,11 +152,12 @@ def above_floor(found: Sequence[RankedCandidate]) -> tuple[list[RankedCandidate]
     """
     if max((one.alone for one in found), default=0.0) < _FLOOR:
         return [], [_left_out(one, "below the floor") for one in found]
-    least = max(_LEAST, _LEAST_OF_BEST * max(one.relevance for one in found))
-    return [one for one in found if one.relevance >= least], [
+    best = max(one.relevance for one in found)
+    least: dict[Tier, float] = {tier: max(_LEAST, share * best) for tier, share in _LEAST_OF_BEST.items()}
+    return [one for one in found if one.relevance >= least[one.tier]], [
         _left_out(one, "far below the best" if one.relevance >= _LEAST else "below the floor")
         for one in found
-        if one.relevance < least
+        if one.relevance < least[one.tier]
     ]
 
 
@@ -207,17 +202,17 @@ def choose(
         left_out += [_left_out(by_id[other.id], "says the same", shown.id) for other in others]
     for one in (one for one in relevant if one.tier == "passage"):
         passage = texts.passages[one.id]
-        near_enough = [hit for hit in hits if relevance_of[hit.id] >= _COVERS * one.relevance]
-        if covering := _covering(passage, near_enough, texts):
-            covering.passages.append(passage.id)
+        if memory := next((hit for hit in hits if _covers(hit, relevance_of[hit.id], passage, one, texts)), None):
+            memory.passages.append(passage.id)
             # The memory inherits the relevance of the passage it covers.
-            relevance_of[covering.id] = max(relevance_of[covering.id], one.relevance)
-            left_out.append(_left_out(one, "covered", covering.id))
+            relevance_of[memory.id] = max(relevance_of[memory.id], one.relevance)
+            left_out.append(_left_out(one, "covered", memory.id))
         else:
             relevance_of[one.id] = one.relevance
             hits.append(_passage_hit(passage, one, query_terms, now))
-    ordered = _newer_first(hits, relevance_of)
-    scored = [replace(hit, score=_rounded_score(relevance_of[hit.id])) for hit in ordered]
+    shown, covered = _without_shown(_newer_first(hits, relevance_of), texts)
+    left_out += [_left_out(by_id[memory_id], "covered", passage_id) for memory_id, passage_id in covered.items()]
+    scored = [replace(hit, score=_rounded_score(relevance_of[hit.id])) for hit in shown]
     return Chosen(scored, [*outdated, *left_out])
 
 
@@ -267,7 +262,7 @@ def _with_text_evidence(
     return replace(one, relevance=relevance, parts=parts)
 
 
-def _is_question(memory: Memory) -> bool:
+def _is_question(memory: Memory | Hit) -> bool:
     return memory.content.startswith(labels.ASKED) and memory.content.rstrip().endswith(("?", "？"))
 
 
@@ -278,9 +273,44 @@ def _closeness(one: RankedCandidate, texts: CandidateTexts, window: Window) -> f
     return closeness(passage.said_from, passage.said_from, passage.said_to, window)
 
 
-def _covering(passage: Passage, hits: Sequence[Hit], texts: CandidateTexts) -> Hit | None:
-    """Return the first of these hits that was taken from a message of a passage, or None."""
-    return next((hit for hit in hits if _covers(hit, passage, texts)), None)
+def _covers(hit: Hit, relevance: float, passage: Passage, one: RankedCandidate, texts: CandidateTexts) -> bool:
+    """Whether a hit is shown instead of a passage that it was taken from: it is as relevant, or has most of its words.
+
+    A question or the report of a problem is not: the answer may be in the passage.
+    """
+    if hit.tier == "passage" or hit.category == "issue" or _is_question(hit):
+        return False
+    is_most = estimate_tokens(hit.content) >= _MOST_OF_PASSAGE * passage.tokens
+    return (is_most or relevance >= one.relevance) and any(_is_in(said, passage) for said in _messages(hit, texts))
+
+
+def _without_shown(hits: Sequence[Hit], texts: CandidateTexts) -> tuple[list[Hit], dict[str, str]]:
+    """Return hits, best first, without memories whose messages a better passage shows whole, and the passage of each.
+
+    A memory is kept that says more than the passage: that others repeat it, or another one contradicts it.
+    """
+    kept: list[Hit] = []
+    covered: dict[str, str] = {}
+    for hit in hits:
+        says_more = hit.passages or hit.same or hit.contradicted_by
+        said = _messages(hit, texts) if hit.tier == "memory" and not says_more else None
+        whole = [other for other in kept if other.tier == "passage" and not other.truncated] if said else []
+        by = next((one for one in whole if all(_is_in(each, texts.passages[one.id]) for each in said or ())), None)
+        if by is None:
+            kept.append(hit)
+        else:
+            covered[hit.id] = by.id
+    return kept, covered
+
+
+def _messages(memory: Hit, texts: CandidateTexts) -> set[tuple[str, int]]:
+    """Return the messages that a memory and the rows which say the same come from."""
+    return {said for memory_id in (memory.id, *memory.same) for said in texts.said_in.get(memory_id, ())}
+
+
+def _is_in(said: tuple[str, int], passage: Passage) -> bool:
+    session_id, seq = said
+    return session_id == passage.session_id and passage.first_seq <= seq <= passage.last_seq
 
 
 def _rounded_score(relevance: float) -> float:
@@ -289,15 +319,6 @@ def _rounded_score(relevance: float) -> float:
 
 def _left_out(one: RankedCandidate, reason: LeftOutReason, by: str | None = None) -> LeftOutCandidate:
     return LeftOutCandidate(one.id, reason, by, one.parts)
-
-
-def _covers(hit: Hit, passage: Passage, texts: CandidateTexts) -> bool:
-    """Whether a memory was taken from a message of a passage."""
-    return any(
-        session_id == passage.session_id and passage.first_seq <= seq <= passage.last_seq
-        for memory_id in (hit.id, *hit.same)
-        for session_id, seq in texts.said_in.get(memory_id, ())
-    )
 
 
 def _grouped_repeats(

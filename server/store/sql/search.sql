@@ -10,7 +10,7 @@ CROSS JOIN LATERAL (
      WHERE n.session_id = m.session_id AND n.said_at >= m.said_at AND (n.said_at, n.id) > (m.said_at, m.id)
      ORDER BY said_at, id LIMIT 1)
 ) AS n
-WHERE m.number = ANY (%(numbers)s) AND m.session_id IS NOT NULL
+WHERE m.number = ANY (%(numbers)s) AND m.session_id IS NOT NULL AND m.kind = 'note'
 -- columns: words_of_new
 , wanted AS (
     SELECT DISTINCT number FROM around WHERE number <> ALL (%(known)s)
@@ -298,7 +298,7 @@ WITH by_keyword AS MATERIALIZED ({keyword_{tier}_in_scope}), by_vector AS MATERI
 {evidence}
 
 -- name: neighbours
--- The visible memories just before and just after some memories in their sessions, with the scores of their words unless
+-- The visible memories just before and just after some notes in their sessions, with the scores of their words unless
 -- they are `known`.
 WITH around AS MATERIALIZED ({around}) {words_of_new}
 SELECT around.*, words.score AS keyword, NULL::float8 AS cosine FROM around LEFT JOIN words USING (number)
