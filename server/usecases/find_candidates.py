@@ -59,7 +59,8 @@ class _Searched:
         texts, weights = self.search.size.searched, self.found.weights
         factor = word_factor_in(weights.word_factor, texts) if weights else 1.0
         by_meaning = self.asked.space is not None
-        return Scale(self.asked.calibration, self.asked.tries * texts, by_meaning=by_meaning, word_factor=factor)
+        scale = Scale(self.asked.calibration, self.asked.tries * texts, by_meaning=by_meaning, word_factor=factor)
+        return scale.knowing(self.found.signals.values()) if by_meaning else scale
 
 
 async def find_candidates(

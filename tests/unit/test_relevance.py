@@ -113,6 +113,39 @@ def test_scores_at_two_and_three_floors_are_as_documented() -> None:
     assert [score(floors) for floors in (2.0, 3.0)] == pytest.approx([0.88, 0.98], abs=0.005)
 
 
+@given(SCALES, st.lists(KEYWORDS, min_size=1), KEYWORDS, WORD_FACTORS)
+def test_without_any_vector_relevance_is_that_of_a_keyword_search(
+    scale: Scale, others: list[float], keyword: float, factor: float
+) -> None:
+    scale = replace(scale, word_factor=factor)
+    by_words = replace(scale, by_meaning=False)
+    unknown = scale.knowing([Signals(0.1, None), *(Signals(other, None) for other in others)])
+    assert unknown.relevance(Signals(keyword, None)) == pytest.approx(by_words.relevance(Signals(keyword, None)))
+
+
+@given(st.integers(1, 9), st.integers(1, 9), st.floats(0.01, 1), st.floats(-0.2, 0.9))
+def test_with_equal_words_a_text_without_a_vector_ranks_like_the_usual_one_with_it(
+    with_vector: int, without: int, keyword: float, cosine: float
+) -> None:
+    found = [Signals(0.2, cosine)] * with_vector + [Signals(0.2, None)] * without
+    scale = Scale(ENGLISH, 100).knowing(found)
+    usual = max(cosine, ENGLISH.mean)
+    missing, known = (scale.relevance(Signals(keyword, each)) for each in (None, usual))
+    assert missing >= known or missing == pytest.approx(known)
+
+
+def test_meaning_counts_by_the_share_of_texts_that_have_a_vector() -> None:
+    found = [Signals(0.2, 0.3), Signals(0.2, 0.3), Signals(0.2, None), Signals(0.2, None), Signals(0.0, 0.4)]
+
+    def worth(scale: Scale) -> float:
+        """Return what a cosine counts for each unit of words."""
+        return scale.relevance(Signals(0.0, 0.5)) / scale.relevance(Signals(0.3, ENGLISH.mean))
+
+    full = Scale(ENGLISH, 100)
+    assert worth(full.knowing(found)) == pytest.approx(worth(full) / 2)
+    assert full.knowing(found[:2]) == full
+
+
 @given(SCALES, SIGNALS)
 def test_the_relevance_of_anything_can_be_scored(scale: Scale, signals: Signals) -> None:
     assert 0.0 <= score(scale.relevance(signals)) <= 1.0

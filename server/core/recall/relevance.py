@@ -8,8 +8,9 @@ conversation add evidence, since an answer often makes sense only beside its que
 """
 
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, replace
+from statistics import fmean
 
 from esker.server.core.recall.calibration import z_score_of_right
 from esker.server.core.records import Calibration
@@ -77,12 +78,25 @@ class Scale:
     """Turns signals into relevance: the calibration for the query, and the number of texts that were searched.
 
     `by_meaning`: vector search took part. `word_factor`, 0 to 1, scales keyword evidence without vector evidence.
+    `with_vectors` is the share of the texts with words of the query that have a vector, and `usual` the mean cosine of
+    those. While vectors are missing, meaning counts less by this share, and a text without a vector has the usual
+    cosine: otherwise it would rank below all others, and recall would find less than keyword search alone.
     """
 
     calibration: Calibration
     texts: int
     by_meaning: bool = True
     word_factor: float = 1.0
+    with_vectors: float = 1.0
+    usual: float | None = None
+
+    def knowing(self, signals: Collection[Signals]) -> "Scale":
+        """Return the scale for the results of a query, of which some have no vector yet."""
+        cosines = [each.cosine for each in signals if each.keyword > 0]
+        known = [cosine for cosine in cosines if cosine is not None]
+        if len(known) == len(cosines):
+            return self
+        return replace(self, with_vectors=len(known) / len(cosines), usual=fmean(known) if known else None)
 
     def relevance(self, own: Signals, around: float = 0.0) -> float:
         """Return the evidence for a text as a multiple of the floor; most often the best unrelated text stays below 1.
@@ -109,18 +123,25 @@ class Scale:
             for signals in neighbours
         )
 
+    @property
+    def _weight(self) -> float:
+        """The weight of vector search, 0 to 1."""
+        return self.calibration.weight * self.with_vectors
+
     def _words(self, signals: Signals) -> float:
         # With the full weight of vector search, a shared word alone never reaches the floor.
-        doubt = 1 - self.calibration.weight if self.by_meaning else 0.0
+        doubt = 1 - self._weight if self.by_meaning else 0.0
         return (1 - doubt * (1 - self.word_factor)) * min(signals.keyword, _MOST_WORDS)
 
     def _meaning(self, signals: Signals) -> float:
-        if signals.cosine is None:
+        if signals.cosine is not None:
+            return self._weight * _DEVIATION * self.calibration.standing_out(signals.cosine)
+        if self.usual is None or not signals.keyword:
             return 0.0
-        return self.calibration.weight * _DEVIATION * self.calibration.standing_out(signals.cosine)
+        return self._weight * _DEVIATION * max(0.0, self.calibration.standing_out(self.usual))
 
     def _floor(self) -> float:
-        weight = self.calibration.weight
+        weight = self._weight
         least = _LEAST_OF_RIGHT * z_score_of_right(self.calibration)
         chance = _CHANCE + _CHANCE_PER_LOG * math.log(self.texts + 1)
         # With a weaker model a floor that rises in full would be above most right answers.
