@@ -14,7 +14,7 @@ from esker.server.db.database import Connection
 from esker.server.providers.roles import Embedder
 from esker.server.store import pools, vectors
 from esker.server.store.vectors import ClaimedBatch
-from esker.server.usecases.embed_rows import BATCH, EmbeddedRows, embed_rows
+from esker.server.usecases.embed_rows import BATCH, EmbeddedRows, embed_rows, in_batches
 from esker.server.usecases.parts import Parts
 
 log = logging.getLogger(__name__)
@@ -136,7 +136,8 @@ async def calibrated(embedder: Embedder, space: Space) -> Space:
     """Return a space with its measured calibration. Raises EmbedderDown."""
     asked, answered = calibration_texts()
     try:
-        questions, answers = await embedder.embed_queries(asked), await embedder.embed(answered)
+        questions = await in_batches(embedder.embed_queries, asked)
+        answers = await in_batches(embedder.embed, answered)
     except TextRefused as error:
         log.warning("the cosines of %s cannot be calibrated: %s", space.model, error)
         return space

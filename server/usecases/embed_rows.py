@@ -1,7 +1,7 @@
 """Embed rows together; a row that makes the embedder fail is separated from the others."""
 
 from collections import deque
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 
@@ -71,9 +71,14 @@ async def require_answer(embedder: Embedder) -> None:
 async def _embed_together(embedder: Embedder, rows: list[ClaimedRow]) -> EmbeddedRows:
     split = await embedder.split([without_label(row.content) for row in rows])
     texts = [text for row_parts in split for text in row_parts]
-    embedded = [await embedder.embed(texts[first : first + BATCH]) for first in range(0, len(texts), BATCH)]
+    embedded = await in_batches(embedder.embed, texts)
     ends = list(accumulate(map(len, split)))
-    return EmbeddedRows(rows, np.split(np.concatenate(embedded), ends[:-1]))
+    return EmbeddedRows(rows, np.split(embedded, ends[:-1]))
+
+
+async def in_batches(embed: Callable[[Sequence[str]], Awaitable[Vectors]], texts: Sequence[str]) -> Vectors:
+    """Return the vectors of texts, in as many calls of `embed` as they need."""
+    return np.concatenate([await embed(texts[first : first + BATCH]) for first in range(0, len(texts), BATCH)])
 
 
 def _refused(rows: list[ClaimedRow], error: Exception) -> EmbeddedRows | None:
