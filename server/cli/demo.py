@@ -30,9 +30,9 @@ from esker.server.core.errors import Unavailable
 app = typer.Typer(add_completion=False)
 
 QUESTIONS = (
-    "Which package manager do we install with?",
-    "When does the product launch?",
-    "What broke the checks on idle connections?",
+    "How do we number database changes?",
+    "When do we release?",
+    "Why was the connection reset?",
 )
 """Found by meaning alone: no content word of a question occurs in the memory that answers it."""
 

