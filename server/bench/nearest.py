@@ -7,6 +7,7 @@ from statistics import fmean
 from time import perf_counter
 
 import numpy as np
+from pgvector import HalfVector
 
 from esker.server.bench.bench_server import SQL, BenchServer
 from esker.server.bench.figures import BenchFigure, Effort, Timing, timed
@@ -92,7 +93,7 @@ async def _searched(place: BenchServer, pool_id: str, asked: Sequence[Vector]) -
             found[number] = await find_nearest(connection, "memory", space, asked[number], what, size, MOST)
 
         async def least(number: int) -> None:
-            values = {"vector": vectors.as_literal(asked[number]), "limit": MOST}
+            values = {"vector": HalfVector(asked[number]), "limit": MOST}
             async with connection.pipeline():
                 await connection.execute(search.SQL["only_as_indexed"])
                 cursor = await connection.execute(bare, values)

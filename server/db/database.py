@@ -13,10 +13,12 @@ from pathlib import Path
 from typing import Any, LiteralString, Self
 
 import psycopg
+from pgvector.psycopg.halfvec import register_halfvec_info
 from psycopg import AsyncConnection, sql
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.errors import UndefinedColumn, UndefinedFunction, UndefinedTable
 from psycopg.rows import DictRow, TupleRow, dict_row
+from psycopg.types import TypeInfo
 from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout, TooManyRequests
 
 from esker.server.core.errors import Misconfigured, Unavailable
@@ -54,7 +56,7 @@ class Database:
             max_size=connections,
             open=False,
             timeout=_CONNECT_SECONDS,
-            configure=_become_app_role,
+            configure=_prepare,
             kwargs={"options": _OPTIONS, "autocommit": True},
         )
 
@@ -117,6 +119,7 @@ class Database:
     async def _connection(self) -> AsyncGenerator[Connection]:
         try:
             async with self._pool.connection() as connection:
+                await _know_vectors(connection)
                 yield connection
         except (PoolTimeout, PoolClosed, TooManyRequests) as error:
             raise Unavailable("The database cannot be reached.") from error
@@ -176,8 +179,15 @@ def _first_line(error: Exception) -> str:
     return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
 
 
-async def _become_app_role(connection: AsyncConnection[Any]) -> None:
+async def _prepare(connection: AsyncConnection[Any]) -> None:
     await connection.execute(_SQL["become_app_role"])
+    await _know_vectors(connection)
+
+
+async def _know_vectors(connection: AsyncConnection[Any]) -> None:
+    """Let the driver send and read vectors in binary, unless it does already or the database is not migrated yet."""
+    if connection.adapters.types.get("halfvec") is None and (info := await TypeInfo.fetch(connection, "halfvec")):
+        register_halfvec_info(connection, info)
 
 
 @asynccontextmanager

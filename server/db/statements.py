@@ -6,7 +6,8 @@ A file holds named statements:
     -- Find or make the session of a client.
     INSERT …
 
-The line after the name is the statement's purpose. Parameters are named, `%(session)s`. Columns that several
+The line after the name is the statement's purpose. Parameters are named, `%(session)s`. Arrays of vectors are
+sent in binary, `%(vectors)b`: the driver would write out an array as text otherwise. Columns that several
 statements return are listed once, before them, and inserted by their name in braces:
 
     -- columns: session

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, LiteralString
 
+from pgvector import HalfVector
 from psycopg.rows import DictRow, class_row, dict_row
 
 from esker.server.core.arrays import Vector
@@ -22,7 +23,7 @@ from esker.server.db.database import Connection
 from esker.server.db.pipeline import Answer, Query, send
 from esker.server.db.statements import Statements, for_pool, for_space
 from esker.server.store.memories import filter_values
-from esker.server.store.vectors import MARK, PoolSpace, as_literal
+from esker.server.store.vectors import MARK, PoolSpace
 
 SQL = Statements(Path(__file__).parent / "sql/search.sql")
 _BY_KEYWORD: Mapping[Tier, LiteralString] = {"memory": SQL["keyword_memory"], "passage": SQL["keyword_passage"]}
@@ -268,7 +269,7 @@ def _values(one: Search) -> dict[str, Any]:
 
 
 def _meaning_values(meaning: VectorQuery | None) -> dict[str, Any]:
-    return {"vector": as_literal(meaning.vector), "by_chance": meaning.by_chance} if meaning else {}
+    return {"vector": HalfVector(meaning.vector), "by_chance": meaning.by_chance} if meaning else {}
 
 
 def _found(one: Search, rows: Sequence[DictRow]) -> Found:
@@ -320,7 +321,7 @@ async def by_vector_index(
     limit: int,
 ) -> list[TextHit]:
     """Return about the same by the tier's index; some texts may be missing. `pool_id` is the present pool."""
-    values = {**filter_values(row_filter), "vector": as_literal(vector), "limit": limit}
+    values = {**filter_values(row_filter), "vector": HalfVector(vector), "limit": limit}
     async with connection.pipeline(), connection.cursor(row_factory=class_row(TextHit)) as cursor:
         # The three statements take one round trip.
         await connection.execute(SQL["only_as_indexed"])
@@ -333,7 +334,7 @@ async def by_vector_index(
 async def _nearest(
     connection: Connection, statement: LiteralString, vector: Vector, row_filter: Filter, limit: int
 ) -> list[TextHit]:
-    values = {**filter_values(row_filter), "vector": as_literal(vector), "limit": limit}
+    values = {**filter_values(row_filter), "vector": HalfVector(vector), "limit": limit}
     async with connection.cursor(row_factory=class_row(TextHit)) as cursor:
         await cursor.execute(statement, values)
         return await cursor.fetchall()

@@ -1,17 +1,14 @@
 """Approximate vector indexes of large tiers, and how well they agree with the exact search."""
 
-import json
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-
-import numpy as np
 
 from esker.server.core.arrays import Vector
 from esker.server.core.records import Tier
 from esker.server.db.database import Connection, Database
 from esker.server.db.statements import Statements, for_space
-from esker.server.store.vectors import MARK, TIER
+from esker.server.store.vectors import MARK, TIER, from_half
 
 SQL = Statements(Path(__file__).parent / "sql/vector_indexes.sql")
 
@@ -81,8 +78,9 @@ async def some_vectors(
 ) -> list[tuple[int, Vector]]:
     """Return some vectors of a tier with the numbers of their texts, the same ones for the same seed."""
     values = {"tier": MARK[tier], "seed": seed, "limit": limit}
-    cursor = await connection.execute(for_space(SQL["some_vectors"], space), values)
-    return [(int(number), np.array(json.loads(vector), np.float32)) for number, vector in await cursor.fetchall()]
+    async with connection.cursor(binary=True) as cursor:
+        await cursor.execute(for_space(SQL["some_vectors"], space), values)
+        return [(int(number), from_half(vector)) for number, vector in await cursor.fetchall()]
 
 
 async def record_probe(

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
+from pgvector import HalfVector
 from psycopg.rows import TupleRow, class_row
 
 from esker.server.core.arrays import Vector, Vectors
@@ -76,9 +77,9 @@ class ClaimedBatch:
     rows: list[ClaimedRow]
 
 
-def as_literal(vector: Vector) -> str:
-    """Return a vector in pgvector's text format."""
-    return f"[{','.join(f'{value:.6g}' for value in vector.tolist())}]"
+def from_half(stored: HalfVector) -> Vector:
+    """Return a stored vector."""
+    return stored.to_numpy().astype(np.float32)
 
 
 async def create_space(database: Database, space: Space) -> None:
@@ -135,8 +136,9 @@ async def of_rows(connection: Connection, ids: Collection[str]) -> dict[str, Vec
     active = next((space for space in await spaces(connection) if space.state == "active"), None)
     if active is None:
         return {}
-    cursor = await connection.execute(for_space(SQL["of_rows"], active.name), {"ids": list(ids)})
-    return {str(row[0]): np.array(json.loads(row[1]), np.float32) for row in await cursor.fetchall()}
+    async with connection.cursor(binary=True) as cursor:
+        await cursor.execute(for_space(SQL["of_rows"], active.name), {"ids": list(ids)})
+        return {str(row[0]): from_half(row[1]) for row in await cursor.fetchall()}
 
 
 async def chosen_sources(database: Database) -> list[str]:
@@ -261,7 +263,7 @@ async def store(
         "numbers": [row.number for row, _, _ in made],
         "parts": [part for _, part, _ in made],
         "hashes": [row.content_hash for row, _, _ in made],
-        "vectors": [as_literal(vector) for _, _, vector in made],
+        "vectors": [HalfVector(vector) for _, _, vector in made],
     }
     return (await connection.execute(for_space(SQL["store"], batch.space), values)).rowcount
 

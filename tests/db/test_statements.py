@@ -39,7 +39,7 @@ def test_postgres_accepts_the_statement(path: Path, name: str, connection: psyco
     statement = Statements(path)[name]
     composed = _filled_in(statement) if "{vectors}" in statement else statement
     numbers: dict[str, int] = {}
-    body = re.sub(r"%\((\w+)\)s", lambda m: f"${numbers.setdefault(m[1], len(numbers) + 1)}", composed)
+    body = re.sub(r"%\((\w+)\)[sb]", lambda m: f"${numbers.setdefault(m[1], len(numbers) + 1)}", composed)
     with connection.transaction(force_rollback=True):
         connection.execute(f"PREPARE tried AS {body}".encode())
         connection.execute("DEALLOCATE tried")

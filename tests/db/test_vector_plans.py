@@ -5,13 +5,13 @@ from typing import get_args
 
 import psycopg
 import pytest
+from pgvector import HalfVector
 
 from esker.server.core.records import Filter, Principal, Space
 from esker.server.db.database import Database
 from esker.server.db.statements import for_pool, for_space
 from esker.server.store import search, vector_indexes
 from esker.server.store.memories import filter_values
-from esker.server.store.vectors import as_literal
 from esker.server.usecases.parts import Parts
 from tests.support.kept_servers import KeptDatabase
 from tests.support.plans import PlanMode, planned
@@ -35,7 +35,7 @@ class Indexed:
         text = search.SQL[statement]
         composed = for_pool(text, SPACE.name, self.who.pool_id) if "{pool}" in text else for_space(text, SPACE.name)
         [vector] = unit_vectors(1, DIMENSION, seed=99)
-        values = {**filter_values(Filter(self.parts.clock())), "vector": as_literal(vector), "limit": 100}
+        values = {**filter_values(Filter(self.parts.clock())), "vector": HalfVector(vector).to_text(), "limit": 100}
         # The setting of `by_vector_index`.
         how = "&options=-c%20enable_sort%3Doff" if "{pool}" in text else ""
         plan = planned(self.app_url + how, self.who.pool_id, composed, values, mode)

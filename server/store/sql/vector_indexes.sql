@@ -28,7 +28,7 @@ SELECT drop_vector_index(%(space)s, %(tier)s)
 
 -- name: some_vectors
 -- A sample of a tier's vectors, used as queries; the same seed gives the same sample.
-SELECT number, embedding::text FROM {vectors}
+SELECT number, embedding FROM {vectors}
 WHERE tier = %(tier)s AND part = 0
 ORDER BY md5(number::text || %(seed)s::text)
 LIMIT %(limit)s

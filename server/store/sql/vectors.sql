@@ -201,13 +201,13 @@ WITH memory AS (
     ORDER BY a.tier DESC, a.number FOR UPDATE OF a
 ), made AS (
     SELECT leased.tier, new.number, new.part, new.content_hash, new.embedding
-    FROM unnest(%(numbers)s::bigint[], %(parts)s::int[], %(hashes)s::bytea[], %(vectors)s::text[])
+    FROM unnest(%(numbers)s::bigint[], %(parts)s::int[], %(hashes)s::bytea[], %(vectors)b::halfvec[])
         AS new (number, part, content_hash, embedding)
     JOIN held ON held.number = new.number AND held.content_hash = new.content_hash
     JOIN leased ON leased.number = new.number
 ), stored AS (
     INSERT INTO {vectors} (pool_id, tier, number, part, content_hash, embedding, created_at)
-    SELECT current_pool(), tier, number, part, content_hash, embedding::halfvec, %(now)s FROM made
+    SELECT current_pool(), tier, number, part, content_hash, embedding, %(now)s FROM made
     ORDER BY tier DESC, number, part
     ON CONFLICT (pool_id, tier, number, part) DO UPDATE
         SET content_hash = excluded.content_hash, embedding = excluded.embedding, created_at = excluded.created_at
@@ -269,7 +269,7 @@ SELECT pg_notify('esker_embed', '')
 
 -- name: of_rows
 -- The current vectors of some rows in a space.
-SELECT m.id, v.embedding::text
+SELECT m.id, v.embedding
 FROM memories m
 JOIN {vectors} v ON v.tier = 'm' AND v.number = m.number AND v.part = 0 AND v.content_hash = m.content_hash
 WHERE m.id = ANY (%(ids)s)
