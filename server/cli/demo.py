@@ -30,7 +30,7 @@ from esker.server.core.errors import Unavailable
 app = typer.Typer(add_completion=False)
 
 QUESTIONS = (
-    "How do we number database changes?",
+    "How do database changes get their identifiers?",
     "When do we release?",
     "Why was the connection reset?",
 )

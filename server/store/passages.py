@@ -163,13 +163,13 @@ async def start_over(connection: Connection, limit: int) -> int:
     return (await connection.execute(SQL["start_over"], {"limit": limit})).rowcount
 
 
-def outdated(ids: Collection[str], moment: datetime, as_of: datetime | None) -> Query[set[str]]:
-    """Return those of these passages whose facts have all been superseded or have expired.
+def outdated(ids: Collection[str], moment: datetime, as_of: datetime | None) -> Query[dict[str, bool]]:
+    """Return those of these passages with facts that have been superseded or have expired, and whether all have.
 
     It is judged at `moment`, the present, or by what was known at `as_of`.
     """
     values = {"ids": list(ids), "moment": as_of or moment, "as_of": as_of}
-    return Query(SQL["outdated"], values, lambda rows: {str(row[0]) for row in rows})
+    return Query(SQL["outdated"], values, lambda rows: {str(row[0]): bool(row[1]) for row in rows})
 
 
 def missing(passage_id: str) -> NotFound:

@@ -259,17 +259,19 @@ class _TextAnswers:
     near: Answer[dict[tuple[str, str], float]]
     again: Answer[dict[str, list[Source]]]
     said_in: Answer[dict[str, set[tuple[str, int]]]]
-    outdated: Answer[set[str]]
+    outdated: Answer[dict[str, bool]]
+    with_superseded: bool
 
     async def texts(self) -> CandidateTexts:
-        """Return them when they have come."""
+        """Return them when they have come; a passage is not outdated as a whole if superseded rows are requested."""
+        outdated = await self.outdated
         return CandidateTexts(
             await self.memories,
             await self.passages,
             await self.near,
             await self.again,
             await self.said_in,
-            await self.outdated,
+            {passage_id: wholly and not self.with_superseded for passage_id, wholly in outdated.items()},
         )
 
 
@@ -278,7 +280,6 @@ async def _send_texts(
 ) -> _TextAnswers:
     memory_ids = [one.id for one in read if one.tier == "memory"]
     passage_ids = [one.id for one in read if one.tier == "passage"]
-    with_outdated = row_filter.with_superseded or not passage_ids
     return _TextAnswers(
         await send(connection, memories.by_ids(memory_ids)) if memory_ids else known({}),
         await send(connection, passages.by_ids(passage_ids)) if passage_ids else known({}),
@@ -286,9 +287,10 @@ async def _send_texts(
         await send(connection, memories.other_sources(memory_ids)) if memory_ids else known({}),
         await send(connection, memories.said_in(memory_ids)) if passage_ids and memory_ids else known({}),
         # A passage is outdated now or at `as_of`.
-        known(set[str]())
-        if with_outdated
-        else await send(connection, passages.outdated(passage_ids, row_filter.moment, row_filter.as_of)),
+        await send(connection, passages.outdated(passage_ids, row_filter.moment, row_filter.as_of))
+        if passage_ids
+        else known({}),
+        row_filter.with_superseded,
     )
 
 

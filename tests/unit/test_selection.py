@@ -28,7 +28,7 @@ from esker.server.core.recall.selection import (
     ranked,
     without_seen,
 )
-from esker.server.core.records import Calibration, Memory, Tier
+from esker.server.core.records import Calibration, Memory, Priority, Tier
 from esker.server.core.text.tokens import estimate_tokens
 from tests.support.records import NOON, memory, observation
 
@@ -148,7 +148,7 @@ def test_beside_an_answer_a_memory_must_be_nearer_to_it_than_a_passage(tier: Tie
 def test_an_outdated_passage_is_left_out_and_is_never_an_answer() -> None:
     row, window = memory(SAYINGS[0]), passage("psg_1")
     both = [found("passage", "psg_1", 3.0), found("memory", row.id, 0.7)]
-    answer = chosen(both, [row], [window], outdated={"psg_1"})
+    answer = chosen(both, [row], [window], outdated={"psg_1": True})
     assert (answer.hits, reasons(answer)) == ([], {"psg_1": "outdated", row.id: "below the floor"})
     assert chosen(both, [row], [window]).hits[0].id == "psg_1"
 
@@ -195,6 +195,26 @@ def test_a_passage_covers_no_memory_whose_words_it_may_not_show() -> None:
     ):
         answer = chosen(candidates, [row], [window], said_in={row.id: said_in})
         assert [hit.id for hit in answer.hits] == ["psg_1", row.id]
+
+
+def test_a_passage_with_an_outdated_fact_is_left_out_for_a_memory_that_was_taken_from_it() -> None:
+    row, window = observation("The river.", seq=2), passage("psg_1", 1, 3)
+    candidates = [found("memory", row.id, 1.5), found("passage", "psg_1", 2.5)]
+    said_in = {row.id: {("ses_1", 2)}}
+    answer = chosen(candidates, [row], [window], said_in=said_in, outdated={"psg_1": False})
+    assert [(hit.id, hit.passages) for hit in answer.hits] == [(row.id, ["psg_1"])]
+    other = {row.id: {("ses_1", 9)}}
+    answer = chosen(candidates, [row], [window], said_in=other, outdated={"psg_1": False})
+    assert [hit.id for hit in answer.hits] == ["psg_1", row.id]
+
+
+@pytest.mark.parametrize(("priority", "share"), [("high", 0.75), ("medium", 0.9), ("low", 1.0)])
+def test_the_higher_its_priority_the_more_a_passage_must_exceed_a_memory(priority: Priority, share: float) -> None:
+    row, window = observation("The river.", seq=2, priority=priority), passage("psg_1", 1, 3)
+    for relevance, shown in ((2.0 * share + 0.01, row.id), (2.0 * share - 0.01, "psg_1")):
+        candidates = [found("memory", row.id, relevance), found("passage", "psg_1", 2.0)]
+        answer = chosen(candidates, [row], [window], said_in={row.id: {("ses_1", 2)}})
+        assert [hit.id for hit in answer.hits] == [shown]
 
 
 def test_a_passage_does_not_hide_that_a_fact_was_said_twice() -> None:
@@ -247,7 +267,7 @@ def test_every_candidate_is_a_hit_or_has_a_reason_why_not(
         rows,
         spans,
         said_in={row.id: {("ses_1", seq)} for row, (_, _, _, seq) in zip(rows, facts, strict=True)},
-        outdated={one.id for one, (_, _, _, old) in zip(spans, windows, strict=True) if old},
+        outdated={one.id: True for one, (_, _, _, old) in zip(spans, windows, strict=True) if old},
     )
     hits, out = [hit.id for hit in answer.hits], [one.id for one in answer.left_out]
     assert sorted([*hits, *out]) == sorted(one.id for one in candidates)
@@ -305,6 +325,14 @@ def test_an_answer_ranks_above_the_same_question_asked_before() -> None:
     relevance = {asked.id: 2.0, ordered.id: 1.8, answer.id: 1.5}
     hits = chosen([found("memory", *one) for one in relevance.items()], [asked, ordered, answer]).hits
     assert [hit.id for hit in hits] == [ordered.id, answer.id, asked.id]
+
+
+def test_a_passage_with_output_that_an_agent_read_ranks_below_one_of_words() -> None:
+    said, output = passage("psg_1", trust="assistant"), passage("psg_2", 5, 6, trust="tool")
+    candidates = [found("passage", said.id, 2.0), found("passage", output.id, 2.5)]
+    assert [hit.id for hit in chosen(candidates, [], [said, output]).hits] == [said.id, output.id]
+    [hit] = chosen([found("passage", output.id, 2.0)], [], [output]).hits
+    assert hit.score == pytest.approx(score(1.5), abs=0.001)
 
 
 def test_a_firm_time_in_a_question_counts_more() -> None:

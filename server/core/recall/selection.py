@@ -15,7 +15,7 @@ from esker.server.core.pack.contradicted_rows import contradicted, newer_first
 from esker.server.core.ranking import prior
 from esker.server.core.recall.answer import Hit, LeftOutCandidate, LeftOutReason, ScoreParts
 from esker.server.core.recall.relevance import Scale, Signals, score
-from esker.server.core.records import Memory, Source, Tier
+from esker.server.core.records import Memory, Priority, Source, Tier
 from esker.server.core.sources import sources_of
 from esker.server.core.text import labels
 from esker.server.core.text.excerpts import excerpt
@@ -28,14 +28,18 @@ _FLOOR = 1.0
 # is one fact and needs more than a passage, whose words are about several.
 _LEAST = 0.5
 _LEAST_OF_BEST: Mapping[Tier, float] = {"memory": 0.45, "passage": 0.35}
-# A memory with at least this share of the tokens of the passage that it was taken from covers it, whatever their
-# relevance: the rest of the passage is hardly worth its length.
+# A memory covers the passage that it was taken from if it has at least this share of the passage's relevance: less for
+# one that was found worth keeping, which is shorter and says what the passage comes to.
+_COVERS: Mapping[Priority, float] = {"high": 0.75, "medium": 0.9, "low": 1.0}
+# A memory with at least this share of the passage's tokens covers it in any case: the rest is hardly worth its length.
 _MOST_OF_PASSAGE = 0.5
 # How much more a text counts that fits the time in the question: up to 1.6 times, or 2.5 times for a firm time.
 _TIME = 0.6
 _FIRM_TIME = 1.5
 # Factor for a row that records a question: it shares words with a new question, and seldom answers it.
 _QUESTION = 0.6
+# Factor for a passage with content that an agent read: it often shares words with a question, and seldom answers it.
+_OUTPUT = 0.75
 # Relevance of every text in the window when the query names only a time.
 _TIME_ALONE = 2.0
 # Weight of the prior, so small that it only breaks ties.
@@ -80,7 +84,8 @@ class CandidateTexts:
     """The candidates' texts. `near` are cosines between memories, by sorted pairs of ids.
 
     `again` are further sources of a memory, and `said_in` the messages that it comes from, directly or through other
-    rows. All facts that were taken from an `outdated` passage have been superseded or have expired.
+    rows. Of the facts that were taken from an outdated passage some have been superseded or have expired, and all if it
+    is `outdated` to True.
     """
 
     memories: Mapping[str, Memory]
@@ -88,7 +93,7 @@ class CandidateTexts:
     near: Mapping[tuple[str, str], float] = field(default_factory=dict[tuple[str, str], float])
     again: Mapping[str, Sequence[Source]] = field(default_factory=dict[str, Sequence[Source]])
     said_in: Mapping[str, Collection[tuple[str, int]]] = field(default_factory=dict[str, Collection[tuple[str, int]]])
-    outdated: Collection[str] = ()
+    outdated: Mapping[str, bool] = field(default_factory=dict[str, bool])
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,8 +193,8 @@ def choose(
 
     `window` is the time in the query; `firm`: the query names it explicitly.
     """
-    outdated = [_left_out(one, "outdated") for one in found if one.id in texts.outdated]
-    relevant, left_out = above_floor([one for one in found if one.id not in texts.outdated])
+    outdated = [_left_out(one, "outdated") for one in found if texts.outdated.get(one.id)]
+    relevant, left_out = above_floor([one for one in found if not texts.outdated.get(one.id)])
     relevant = _newest_of_ties_first((_with_text_evidence(one, texts, window, firm=firm) for one in relevant), texts)
     by_id = {one.id: one for one in relevant}
     hits: list[Hit] = []
@@ -256,10 +261,17 @@ def _with_text_evidence(
     memory = texts.memories.get(one.id)
     its_prior = 0.0 if memory is None else prior(memory.kind, memory.priority)
     time = _closeness(one, texts, window) if window else one.parts.time
-    timeless = one.relevance * (_QUESTION if memory and _is_question(memory) else 1.0)
+    timeless = one.relevance * _usefulness(memory or texts.passages[one.id])
     relevance = timeless * (1 + (_FIRM_TIME if firm else _TIME) * time) + _PRIOR * its_prior
     parts = replace(one.parts, time=round(time, 4), relevance=round(relevance, 4), prior=round(its_prior, 4))
     return replace(one, relevance=relevance, parts=parts)
+
+
+def _usefulness(text: Memory | Passage) -> float:
+    """Return the factor of the relevance of a text for its kind."""
+    if isinstance(text, Passage):
+        return _OUTPUT if text.trust in ("tool", "external") else 1.0
+    return _QUESTION if _is_question(text) else 1.0
 
 
 def _is_question(memory: Memory | Hit) -> bool:
@@ -274,14 +286,17 @@ def _closeness(one: RankedCandidate, texts: CandidateTexts, window: Window) -> f
 
 
 def _covers(hit: Hit, relevance: float, passage: Passage, one: RankedCandidate, texts: CandidateTexts) -> bool:
-    """Whether a hit is shown instead of a passage that it was taken from: it is as relevant, or has most of its words.
+    """Whether a hit is shown instead of a passage that it was taken from.
 
-    A question or the report of a problem is not: the answer may be in the passage.
+    It is as relevant or has most of its words, or the passage also says what does not hold any more. A question or the
+    report of a problem is not: the answer may be in the passage.
     """
-    if hit.tier == "passage" or hit.category == "issue" or _is_question(hit):
+    heard = 0 if hit.tier == "passage" else sum(_is_in(said, passage) for said in _messages(hit, texts))
+    if not heard or hit.category == "issue" or _is_question(hit):
         return False
-    is_most = estimate_tokens(hit.content) >= _MOST_OF_PASSAGE * passage.tokens
-    return (is_most or relevance >= one.relevance) and any(_is_in(said, passage) for said in _messages(hit, texts))
+    is_most = heard * estimate_tokens(hit.content) >= _MOST_OF_PASSAGE * passage.tokens
+    is_as_relevant = relevance >= _COVERS[hit.priority or "low"] * one.relevance
+    return is_most or is_as_relevant or passage.id in texts.outdated
 
 
 def _without_shown(hits: Sequence[Hit], texts: CandidateTexts) -> tuple[list[Hit], dict[str, str]]:
@@ -294,9 +309,9 @@ def _without_shown(hits: Sequence[Hit], texts: CandidateTexts) -> tuple[list[Hit
     for hit in hits:
         says_more = hit.passages or hit.same or hit.contradicted_by
         said = _messages(hit, texts) if hit.tier == "memory" and not says_more else None
-        whole = [other for other in kept if other.tier == "passage" and not other.truncated] if said else []
+        whole = [one for one in kept if one.tier == "passage" and not one.truncated and one.id not in texts.outdated]
         by = next((one for one in whole if all(_is_in(each, texts.passages[one.id]) for each in said or ())), None)
-        if by is None:
+        if not said or by is None:
             kept.append(hit)
         else:
             covered[hit.id] = by.id

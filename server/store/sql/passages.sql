@@ -107,8 +107,8 @@ UPDATE sessions SET passages_seq = 0
 WHERE id IN (SELECT id FROM sessions WHERE passages_seq > 0 ORDER BY id LIMIT %(limit)s FOR NO KEY UPDATE)
 
 -- name: outdated
--- Those of some passages whose facts have all been superseded or have expired, as was known at a moment. A fact that was
--- condensed into a reflection is valid as long as the reflection is.
+-- Those of some passages with facts that have been superseded or have expired, as was known at a moment, and whether all
+-- have. A fact that was condensed into a reflection is valid as long as the reflection is.
 WITH RECURSIVE kept AS (
     SELECT p.id, m.superseded_at IS NOT NULL AND (m.outdated_at > %(as_of)s) IS NOT TRUE AS replaced, m.superseded_by,
            (m.valid_until > %(moment)s) IS NOT FALSE AS valid
@@ -130,11 +130,11 @@ WITH RECURSIVE kept AS (
     FROM kept JOIN memories by ON by.id = kept.superseded_by AND by.kind = 'reflection'
     WHERE kept.replaced
 )
-SELECT kept.id
+SELECT kept.id, NOT bool_or(kept.valid AND (NOT kept.replaced OR by.id IS NULL))
 FROM kept LEFT JOIN memories by ON by.id = kept.superseded_by
 GROUP BY kept.id
 -- A fact without a superseding row is live, or was dropped by a reflection.
-HAVING NOT bool_or(kept.valid AND (NOT kept.replaced OR by.id IS NULL))
+HAVING NOT bool_and(kept.valid AND (NOT kept.replaced OR by.id IS NULL OR by.kind = 'reflection'))
 
 -- name: get
 -- Passages by id.
