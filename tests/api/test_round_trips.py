@@ -84,6 +84,7 @@ async def test_a_recall_takes_at_most_five_round_trips(remembered: str, far: Par
 
 
 async def test_a_write_takes_few_round_trips(remembered: str, far: Parts, trips: RoundTrips) -> None:
+    who, of_one = await authenticate(far, None), 0
     for turn in range(8):
         trips.reset()
         who = await authenticate(far, None)
