@@ -291,10 +291,12 @@ def _covers(hit: Hit, relevance: float, passage: Passage, one: RankedCandidate, 
     It is as relevant or has most of its words, or the passage also says what does not hold any more. A question or the
     report of a problem is not: the answer may be in the passage.
     """
-    heard = 0 if hit.tier == "passage" else sum(_is_in(said, passage) for said in _messages(hit, texts))
-    if not heard or hit.category == "issue" or _is_question(hit):
+    if hit.tier == "passage" or hit.category == "issue" or _is_question(hit):
         return False
-    is_most = heard * estimate_tokens(hit.content) >= _MOST_OF_PASSAGE * passage.tokens
+    if not any(_is_in(said, passage) for said in _messages(hit, texts)):
+        return False
+    times = sum(any(_is_in((each.session_id or "", seq), passage) for seq in each.seqs) for each in hit.sources)
+    is_most = max(1, times) * estimate_tokens(hit.content) >= _MOST_OF_PASSAGE * passage.tokens
     is_as_relevant = relevance >= _COVERS[hit.priority or "low"] * one.relevance
     return is_most or is_as_relevant or passage.id in texts.outdated
 
