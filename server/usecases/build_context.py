@@ -67,7 +67,7 @@ async def build_context(parts: Parts, pool_id: str, session_id: str, asked: Cont
     tail, observed, shown = await asyncio.to_thread(_cut, content, pack, asked.system)
     found = await _recalled(parts, pool_id, content, asked.recall)
     hits = news(found.hits, {*pack.memory_ids, *shown}, session_id, tail) if found else []
-    hits = fitting(hits[:_SHOWN_HITS], _SHOWN_TOKENS)
+    hits = fitting(hits, _SHOWN_HITS, _SHOWN_TOKENS)
     session = content.session
     changing_text = changing(session, tail, observed, hits)
     system, tokens = await asyncio.to_thread(assemble, pack, tail, changing_text, asked.system)

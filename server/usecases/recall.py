@@ -298,20 +298,21 @@ def _answer(
     scope: _RecallScope, query: _ReadQuery, found: _Ranked, chosen: Chosen, reranked: ModelStepOutcome
 ) -> Recalled:
     request, window = scope.request, query.window
-    hits = fitting(chosen.hits[: request.limit], request.max_tokens)
+    hits = fitting(chosen.hits, request.limit, request.max_tokens, chosen.shown_in)
+    covered = _covered(chosen, hits)
     return Recalled(
         hits=hits if request.explain else [replace(hit, parts=None) for hit in hits],
         semantic="off" if request.ranking == "keyword" else _took_part(query.semantic),
         reason=query.semantic.reason,
         abstained=not (chosen.hits or chosen.seen),
-        omitted=len(chosen.hits) - len(hits) + len(found.relevant) - len(found.read),
+        omitted=len(chosen.hits) - len(hits) - len(covered) + len(found.relevant) - len(found.read),
         pending=scope.pending,
         unobserved_tokens=scope.unobserved,
         window=None if window is None else AskedWindow(window.start, window.end),
         reranked=reranked,
         paraphrased=query.paraphrased,
         paraphrases=query.paraphrases,
-        left_out=[*_left_out(chosen, hits, request.limit), *found.left_out] if request.explain else [],
+        left_out=[*_unshown(chosen, hits, covered, request.limit), *found.left_out] if request.explain else [],
         seen=chosen.seen,
         # A row may have been written into the project meanwhile.
         unknown_project=None if any(hit.project for hit in hits) else scope.unknown,
@@ -324,13 +325,26 @@ def _took_part(semantic: QueryVector) -> Literal["ok", "weak", "degraded"]:
     return "weak" if semantic.weak else "ok"
 
 
-def _left_out(chosen: Chosen, shown: Sequence[Hit], limit: int) -> list[LeftOutCandidate]:
-    """Return the candidates that are not hits, relevant ones first."""
+def _covered(chosen: Chosen, shown: Sequence[Hit]) -> list[LeftOutCandidate]:
+    """Return the memories that a passage among the shown hits makes needless."""
     shown_ids = {hit.id for hit in shown}
-    reasons: list[LeftOutReason] = ["tokens" if index < limit else "limit" for index in range(len(chosen.hits))]
+    return [
+        LeftOutCandidate(hit.id, "covered", by, hit.parts)
+        for hit in chosen.hits
+        if (by := chosen.shown_in.get(hit.id)) in shown_ids and hit.id not in shown_ids and hit.parts
+    ]
+
+
+def _unshown(
+    chosen: Chosen, shown: Sequence[Hit], covered: Sequence[LeftOutCandidate], limit: int
+) -> list[LeftOutCandidate]:
+    """Return the candidates that are not hits, relevant ones first."""
+    shown_ids, covered_ids = {hit.id for hit in shown}, {one.id for one in covered}
+    counted = [hit for hit in chosen.hits if hit.id not in covered_ids]
+    reasons: list[LeftOutReason] = ["tokens" if index < limit else "limit" for index in range(len(counted))]
     unshown = [
         LeftOutCandidate(hit.id, reason, None, hit.parts)
-        for hit, reason in zip(chosen.hits, reasons, strict=True)
+        for hit, reason in zip(counted, reasons, strict=True)
         if hit.id not in shown_ids and hit.parts
     ]
-    return [*unshown, *chosen.left_out]
+    return [*unshown, *covered, *chosen.left_out]

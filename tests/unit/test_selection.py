@@ -57,6 +57,11 @@ def chosen(
     return choose(best_first(candidates), texts, ["river"], NOON, limit=8)
 
 
+def shown(answer: Chosen, limit: int = 8, max_tokens: int | None = None) -> list[str]:
+    """Return the ids of the hits that a caller gets."""
+    return [hit.id for hit in fitting(answer.hits, limit, max_tokens, answer.shown_in)]
+
+
 def reasons(answer: Chosen) -> Mapping[str, str]:
     """Return the reasons of left-out candidates, by id."""
     return {one.id: one.reason for one in answer.left_out}
@@ -101,7 +106,7 @@ def test_a_memory_with_most_words_of_a_better_passage_covers_it_and_inherits_its
     half = 2 * estimate_tokens(row.content)
     for tokens, hits in ((half, [row.id]), (half + 1, ["psg_1"])):
         answer = chosen(candidates, [row], [passage("psg_1", tokens=tokens)], said_in={row.id: [("ses_1", 1)]})
-        assert [hit.id for hit in answer.hits] == hits
+        assert shown(answer) == hits
         assert answer.hits[0].score == pytest.approx(score(2.5), abs=0.001)
 
 
@@ -175,15 +180,38 @@ def test_a_problem_does_not_cover_the_passage_that_may_answer_it(problem: str) -
     assert [hit.id for hit in answer.hits] == [row.id, "psg_1"]
 
 
-def test_a_passage_more_relevant_than_the_memory_taken_from_it_covers_it() -> None:
+def test_a_memory_follows_no_passage_that_shows_it_better() -> None:
     row, window = observation("The river.", seq=2), passage("psg_1", 1, 3)
     candidates = [found("memory", row.id, 1.5), found("passage", "psg_1", 2.5)]
     answer = chosen(candidates, [row], [window], said_in={row.id: {("ses_1", 2)}})
-    assert [(hit.id, hit.passages) for hit in answer.hits] == [("psg_1", [])]
-    assert [(one.id, one.reason, one.by) for one in answer.left_out] == [(row.id, "covered", "psg_1")]
+    assert shown(answer) == ["psg_1"]
+    assert answer.shown_in == {row.id: "psg_1"}
 
 
-def test_a_passage_covers_no_memory_whose_words_it_may_not_show() -> None:
+def test_a_memory_is_shown_instead_of_a_passage_that_does_not_fit() -> None:
+    row, window = observation("The river.", seq=2), passage("psg_1", 1, 3, text="user: " + "The river rises. " * 50)
+    best = memory("The bridge is blue.")
+    candidates = [found("memory", best.id, 3.0), found("passage", "psg_1", 2.5), found("memory", row.id, 1.5)]
+    answer = chosen(candidates, [best, row], [window], said_in={row.id: {("ses_1", 2)}})
+    costs = {hit.id: estimate_tokens(recalled_line(hit)) for hit in answer.hits}
+    assert shown(answer, max_tokens=costs[best.id] + costs["psg_1"]) == [best.id, "psg_1"]
+    assert shown(answer, max_tokens=costs[best.id] + costs["psg_1"] - 1) == [best.id, row.id]
+    # A memory that a passage shows takes no place of the limit.
+    other = memory("The bridge is long.")
+    answer = chosen(
+        [*candidates, found("memory", other.id, 1.4)], [best, row, other], [window], said_in={row.id: {("ses_1", 2)}}
+    )
+    assert shown(answer, limit=3) == [best.id, "psg_1", other.id]
+
+
+def test_a_memory_in_a_passage_that_the_caller_has_is_seen() -> None:
+    row, window = observation("The river.", seq=2), passage("psg_1", 1, 3)
+    candidates = [found("memory", row.id, 1.5), found("passage", "psg_1", 2.5)]
+    answer = without_seen(chosen(candidates, [row], [window], said_in={row.id: {("ses_1", 2)}}), {"psg_1"})
+    assert (answer.hits, answer.seen) == ([], 2)
+
+
+def test_a_passage_shows_no_memory_whose_words_it_may_lack() -> None:
     row = observation("The river.", seq=2)
     candidates = [found("memory", row.id, 1.5), found("passage", "psg_1", 2.5)]
     long = passage("psg_1", 1, 3, text="user: " + "The river rises. " * 500)
@@ -193,28 +221,24 @@ def test_a_passage_covers_no_memory_whose_words_it_may_not_show() -> None:
         (passage("psg_1", 1, 3), {("ses_2", 2)}),
         (passage("psg_1", 1, 3), set[tuple[str, int]]()),
     ):
-        answer = chosen(candidates, [row], [window], said_in={row.id: said_in})
-        assert [hit.id for hit in answer.hits] == ["psg_1", row.id]
+        assert shown(chosen(candidates, [row], [window], said_in={row.id: said_in})) == ["psg_1", row.id]
 
 
-def test_a_passage_with_an_outdated_fact_is_left_out_for_a_memory_that_was_taken_from_it() -> None:
+def test_a_passage_with_an_outdated_fact_hides_no_memory_and_gives_way_to_one_half_as_relevant() -> None:
     row, window = observation("The river.", seq=2), passage("psg_1", 1, 3)
-    candidates = [found("memory", row.id, 1.5), found("passage", "psg_1", 2.5)]
-    said_in = {row.id: {("ses_1", 2)}}
-    answer = chosen(candidates, [row], [window], said_in=said_in, outdated={"psg_1": False})
-    assert [(hit.id, hit.passages) for hit in answer.hits] == [(row.id, ["psg_1"])]
-    other = {row.id: {("ses_1", 9)}}
-    answer = chosen(candidates, [row], [window], said_in=other, outdated={"psg_1": False})
-    assert [hit.id for hit in answer.hits] == ["psg_1", row.id]
+    for relevance, hits in ((1.26, [row.id]), (1.24, ["psg_1", row.id])):
+        candidates = [found("memory", row.id, relevance), found("passage", "psg_1", 2.5)]
+        answer = chosen(candidates, [row], [window], said_in={row.id: {("ses_1", 2)}}, outdated={"psg_1": False})
+        assert shown(answer) == hits
 
 
 @pytest.mark.parametrize(("priority", "share"), [("high", 0.75), ("medium", 0.9), ("low", 1.0)])
 def test_the_higher_its_priority_the_more_a_passage_must_exceed_a_memory(priority: Priority, share: float) -> None:
     row, window = observation("The river.", seq=2, priority=priority), passage("psg_1", 1, 3)
-    for relevance, shown in ((2.0 * share + 0.01, row.id), (2.0 * share - 0.01, "psg_1")):
+    for relevance, best in ((2.0 * share + 0.01, row.id), (2.0 * share - 0.01, "psg_1")):
         candidates = [found("memory", row.id, relevance), found("passage", "psg_1", 2.0)]
         answer = chosen(candidates, [row], [window], said_in={row.id: {("ses_1", 2)}})
-        assert [hit.id for hit in answer.hits] == [shown]
+        assert answer.hits[0].id == best
 
 
 def test_a_passage_does_not_hide_that_a_fact_was_said_twice() -> None:
@@ -396,19 +420,19 @@ def test_a_hit_is_left_out_if_the_caller_has_seen_it_or_a_row_that_says_the_same
 def test_hits_stay_inside_max_tokens_and_the_best_is_always_shown(texts: list[str], tokens: int) -> None:
     rows = [memory(text) for text in texts]
     hits = chosen([found("memory", row.id, 9.0 - n) for n, row in enumerate(rows)], rows).hits
-    shown = fitting(hits, tokens)
-    assert sum(estimate_tokens(recalled_line(hit)) for hit in shown) <= tokens
-    assert not hits or shown[0].id == hits[0].id
-    assert [hit.id for hit in hits if hit.id in {one.id for one in shown}] == [one.id for one in shown]
-    assert fitting(hits, None) == hits
+    fit = fitting(hits, 8, tokens)
+    assert sum(estimate_tokens(recalled_line(hit)) for hit in fit) <= tokens
+    assert not hits or fit[0].id == hits[0].id
+    assert [hit.id for hit in hits if hit.id in {one.id for one in fit}] == [one.id for one in fit]
+    assert fitting(hits, 8, None) == hits
 
 
 def test_a_first_hit_that_would_be_cut_to_fewer_than_eight_tokens_is_left_out() -> None:
     row = memory("word " * 200)
     [hit] = chosen([found("memory", row.id, 9.0)], [row]).hits
     without = estimate_tokens(recalled_line(replace(hit, content="", truncated=True)))
-    assert fitting([hit], without + 7) == []
-    [cut] = fitting([hit], without + 8)
+    assert fitting([hit], 1, without + 7) == []
+    [cut] = fitting([hit], 1, without + 8)
     assert cut.content.startswith("word word")
     assert cut.truncated
 

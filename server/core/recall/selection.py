@@ -31,6 +31,8 @@ _LEAST_OF_BEST: Mapping[Tier, float] = {"memory": 0.45, "passage": 0.35}
 # A memory covers the passage that it was taken from if it has at least this share of the passage's relevance: less for
 # one that was found worth keeping, which is shorter and says what the passage comes to.
 _COVERS: Mapping[Priority, float] = {"high": 0.75, "medium": 0.9, "low": 1.0}
+# The same for a passage that also says what does not hold any more.
+_COVERS_OUTDATED = 0.5
 # A memory with at least this share of the passage's tokens covers it in any case: the rest is hardly worth its length.
 _MOST_OF_PASSAGE = 0.5
 # How much more a text counts that fits the time in the question: up to 1.6 times, or 2.5 times for a firm time.
@@ -112,10 +114,14 @@ class RankedCandidate:
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """The hits of a recall, best first, and the left-out candidates, of which the caller has `seen` some already."""
+    """The hits of a recall, best first, and the left-out candidates, of which the caller has `seen` some already.
+
+    `shown_in` is the better passage hit that shows all messages of a memory, by the id of the memory.
+    """
 
     hits: list[Hit]
     left_out: list[LeftOutCandidate]
+    shown_in: Mapping[str, str] = field(default_factory=dict[str, str])
     seen: int = 0
 
 
@@ -215,10 +221,9 @@ def choose(
         else:
             relevance_of[one.id] = one.relevance
             hits.append(_passage_hit(passage, one, query_terms, now))
-    shown, covered = _without_shown(_newer_first(hits, relevance_of), texts)
-    left_out += [_left_out(by_id[memory_id], "covered", passage_id) for memory_id, passage_id in covered.items()]
-    scored = [replace(hit, score=_rounded_score(relevance_of[hit.id])) for hit in shown]
-    return Chosen(scored, [*outdated, *left_out])
+    ordered = _newer_first(hits, relevance_of)
+    scored = [replace(hit, score=_rounded_score(relevance_of[hit.id])) for hit in ordered]
+    return Chosen(scored, [*outdated, *left_out], _shown_in(ordered, texts))
 
 
 def _newer_first(hits: Iterable[Hit], relevance_of: dict[str, float]) -> list[Hit]:
@@ -232,13 +237,17 @@ def _newer_first(hits: Iterable[Hit], relevance_of: dict[str, float]) -> list[Hi
 
 
 def without_seen(chosen: Chosen, seen: AbstractSet[str]) -> Chosen:
-    """Return the choice without hits that are `seen` (ids), or that say the same as a seen row."""
-    known = {hit.id for hit in chosen.hits if not seen.isdisjoint((hit.id, *hit.same))} if seen else set[str]()
+    """Return the choice without hits that the caller has: `seen` ids, the same as a seen row, or in a seen passage."""
+    known = {
+        hit.id
+        for hit in chosen.hits
+        if seen and (chosen.shown_in.get(hit.id) in seen or not seen.isdisjoint((hit.id, *hit.same)))
+    }
     left_out = [
         LeftOutCandidate(hit.id, "seen", None, hit.parts) for hit in chosen.hits if hit.id in known and hit.parts
     ]
     unseen = [hit for hit in chosen.hits if hit.id not in known]
-    return Chosen(unseen, [*left_out, *chosen.left_out], len(known))
+    return Chosen(unseen, [*left_out, *chosen.left_out], chosen.shown_in, len(known))
 
 
 def _newest_of_ties_first(found: Iterable[RankedCandidate], texts: CandidateTexts) -> list[RankedCandidate]:
@@ -288,8 +297,8 @@ def _closeness(one: RankedCandidate, texts: CandidateTexts, window: Window) -> f
 def _covers(hit: Hit, relevance: float, passage: Passage, one: RankedCandidate, texts: CandidateTexts) -> bool:
     """Whether a hit is shown instead of a passage that it was taken from.
 
-    It is as relevant or has most of its words, or the passage also says what does not hold any more. A question or the
-    report of a problem is not: the answer may be in the passage.
+    It is about as relevant or has most of its words. A question or the report of a problem is not: the answer may be in
+    the passage.
     """
     if hit.tier == "passage" or hit.category == "issue" or _is_question(hit):
         return False
@@ -297,27 +306,26 @@ def _covers(hit: Hit, relevance: float, passage: Passage, one: RankedCandidate, 
         return False
     times = sum(any(_is_in((each.session_id or "", seq), passage) for seq in each.seqs) for each in hit.sources)
     is_most = max(1, times) * estimate_tokens(hit.content) >= _MOST_OF_PASSAGE * passage.tokens
-    is_as_relevant = relevance >= _COVERS[hit.priority or "low"] * one.relevance
-    return is_most or is_as_relevant or passage.id in texts.outdated
+    share = _COVERS_OUTDATED if passage.id in texts.outdated else _COVERS[hit.priority or "low"]
+    return is_most or relevance >= share * one.relevance
 
 
-def _without_shown(hits: Sequence[Hit], texts: CandidateTexts) -> tuple[list[Hit], dict[str, str]]:
-    """Return hits, best first, without memories whose messages a better passage shows whole, and the passage of each.
+def _shown_in(hits: Sequence[Hit], texts: CandidateTexts) -> dict[str, str]:
+    """Return the better passage of these hits, best first, that shows all messages of a memory, by the memory's id.
 
-    A memory is kept that says more than the passage: that others repeat it, or another one contradicts it.
+    A memory that says more than the passage has none: others repeat it, or another one contradicts it.
     """
-    kept: list[Hit] = []
-    covered: dict[str, str] = {}
+    found: dict[str, str] = {}
+    whole: list[Passage] = []
     for hit in hits:
-        says_more = hit.passages or hit.same or hit.contradicted_by
-        said = _messages(hit, texts) if hit.tier == "memory" and not says_more else None
-        whole = [one for one in kept if one.tier == "passage" and not one.truncated and one.id not in texts.outdated]
-        by = next((one for one in whole if all(_is_in(each, texts.passages[one.id]) for each in said or ())), None)
-        if not said or by is None:
-            kept.append(hit)
-        else:
-            covered[hit.id] = by.id
-    return kept, covered
+        if hit.tier == "passage":
+            if not hit.truncated and hit.id not in texts.outdated:
+                whole.append(texts.passages[hit.id])
+        elif (said := _messages(hit, texts)) and not (hit.passages or hit.same or hit.contradicted_by):
+            by = (passage.id for passage in whole if all(_is_in(each, passage) for each in said))
+            if (passage_id := next(by, None)) is not None:
+                found[hit.id] = passage_id
+    return found
 
 
 def _messages(memory: Hit, texts: CandidateTexts) -> set[tuple[str, int]]:
