@@ -23,13 +23,16 @@ class McpLater:
         await app(scope, receive, send)
 
     async def run(self) -> None:
-        """Load the library when a call comes, and keep its sessions until cancelled."""
+        """Load the library when a call comes, and keep its sessions until cancelled. If it fails, it can run again."""
         await self._wanted.wait()
         app, running = await asyncio.to_thread(_load, self._backend)
         # The library begins and ends its sessions in one task.
         async with running:
             self._loaded().set_result(app)
-            await asyncio.Event().wait()
+            try:
+                await asyncio.Event().wait()
+            finally:
+                self._app = None
 
     def _loaded(self) -> "asyncio.Future[ASGIApp]":
         if self._app is None:
