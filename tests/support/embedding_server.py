@@ -13,6 +13,10 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from esker.server.core.records import Space
+from esker.server.providers.remote_embedder import RemoteEmbedder
+from esker.server.usecases.embed import make_space, register
+from esker.server.usecases.parts import Parts
 from tests.support.serving import serving_app
 
 Fault = Literal["500", "403", "null", "dimension", "drop", "hang"]
@@ -95,3 +99,21 @@ async def embedding_server(dimension: int = 8) -> AsyncGenerator[EmbeddingServer
     async with serving_app(app) as url:
         server.url = f"{url}/v1"
         yield server
+
+
+@asynccontextmanager
+async def asked_at(endpoint: EmbeddingServer, model: str = "scripted") -> AsyncGenerator[RemoteEmbedder]:
+    """An embedder that uses a model of an endpoint."""
+    made = RemoteEmbedder(endpoint.url, model, None, f"openai:{endpoint.url}#{model}")
+    try:
+        yield made
+    finally:
+        await made.close()
+
+
+async def known_space(parts: Parts, embedder: RemoteEmbedder) -> Space:
+    """Return the space of an embedder, after every pool has it."""
+    space = await embedder.load()
+    await make_space(parts, space)
+    await register(parts, space, or_retired=False)
+    return space

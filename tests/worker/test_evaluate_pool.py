@@ -35,9 +35,9 @@ from esker.server.usecases.remember import Note, remember
 from esker.server.usecases.run_job import claim_job, run_job
 from tests.support.clock import FakeClock
 from tests.support.databases import contents
-from tests.support.embedding_server import embedding_server
+from tests.support.embedding_server import asked_at, embedding_server
 from tests.support.vectors import matrix, note_with_vectors, unit_vectors
-from tests.worker.test_worker import asked_at, drain
+from tests.worker.test_worker import drain
 
 FACTS = [
     "The backup of the ledger runs on Tuesdays from the Oslo bastion.",

@@ -14,11 +14,11 @@ from esker.server.core.errors import EmbedderDown
 from esker.server.core.records import Principal, Space
 from esker.server.providers import remote_embedder
 from esker.server.providers.remote_embedder import RemoteEmbedder, longest_call
-from esker.server.usecases.embed import MAX_ATTEMPTS, cooldown, make_space, register
+from esker.server.usecases.embed import MAX_ATTEMPTS, cooldown
 from esker.server.usecases.parts import Parts
 from esker.server.usecases.remember import Note, remember
 from tests.support.clock import FakeClock
-from tests.support.embedding_server import EmbeddingServer, Fault, embedding_server
+from tests.support.embedding_server import EmbeddingServer, Fault, asked_at, embedding_server, known_space
 
 FAULTS: list[Fault] = ["500", "403", "null", "dimension", "drop", "hang"]
 
@@ -38,18 +38,14 @@ async def endpoint(monkeypatch: pytest.MonkeyPatch) -> AsyncGenerator[EmbeddingS
 @pytest.fixture
 async def embedder(endpoint: EmbeddingServer) -> AsyncGenerator[RemoteEmbedder]:
     """An embedder that uses this endpoint."""
-    made = RemoteEmbedder(endpoint.url, "scripted", None, f"openai:{endpoint.url}#scripted")
-    yield made
-    await made.close()
+    async with asked_at(endpoint) as made:
+        yield made
 
 
 @pytest.fixture
 async def space(parts: Parts, embedder: RemoteEmbedder) -> Space:
     """Its space, known to every pool."""
-    found = await embedder.load()
-    await make_space(parts, found)
-    await register(parts, found, or_retired=False)
-    return found
+    return await known_space(parts, embedder)
 
 
 @pytest.fixture

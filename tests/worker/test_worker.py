@@ -41,7 +41,7 @@ from esker.server.usecases.recall_request import RecallRequest
 from esker.server.usecases.remember import Note, remember
 from esker.server.usecases.report_status import backlog
 from tests.support.clock import FakeClock
-from tests.support.embedding_server import EmbeddingServer, embedding_server
+from tests.support.embedding_server import EmbeddingServer, asked_at, embedding_server, known_space
 
 LOADING = "the embedding model is still loading"
 
@@ -60,23 +60,10 @@ async def embedder(endpoint: EmbeddingServer) -> AsyncGenerator[RemoteEmbedder]:
         yield made
 
 
-@asynccontextmanager
-async def asked_at(endpoint: EmbeddingServer, model: str = "scripted") -> AsyncGenerator[RemoteEmbedder]:
-    """An embedder that uses a model of an endpoint."""
-    made = RemoteEmbedder(endpoint.url, model, None, f"openai:{endpoint.url}#{model}")
-    try:
-        yield made
-    finally:
-        await made.close()
-
-
 @pytest.fixture
 async def space(parts: Parts, embedder: RemoteEmbedder) -> Space:
     """Its space, known to every pool."""
-    found = await embedder.load()
-    await make_space(parts, found)
-    await register(parts, found, or_retired=False)
-    return found
+    return await known_space(parts, embedder)
 
 
 @pytest.fixture
