@@ -18,7 +18,7 @@ from esker.server.core.recall.relevance import (
     word_factor,
 )
 from esker.server.core.recall.selection import TextHit
-from esker.server.core.records import Filter, Tier
+from esker.server.core.records import TIERS, Filter, Tier
 from esker.server.db.database import Connection
 from esker.server.db.pipeline import Answer, Query, send
 from esker.server.db.statements import Statements, for_pool, for_space
@@ -26,31 +26,23 @@ from esker.server.store.memories import filter_values
 from esker.server.store.vectors import MARK, PoolSpace
 
 SQL = Statements(Path(__file__).parent / "sql/search.sql")
-_BY_KEYWORD: Mapping[Tier, LiteralString] = {"memory": SQL["keyword_memory"], "passage": SQL["keyword_passage"]}
-_IN_SCOPE: Mapping[Tier, LiteralString] = {
-    "memory": SQL["keyword_memory_in_scope"],
-    "passage": SQL["keyword_passage_in_scope"],
-}
-_CANDIDATES: Mapping[Tier, LiteralString] = {
-    "memory": SQL["candidates_memory"],
-    "passage": SQL["candidates_passage"],
-}
-_CANDIDATES_FILTERED: Mapping[Tier, LiteralString] = {
-    "memory": SQL["candidates_memory_filtered"],
-    "passage": SQL["candidates_passage_filtered"],
-}
-_CANDIDATES_NEAR: Mapping[Tier, LiteralString] = {
-    "memory": SQL["candidates_memory_near"],
-    "passage": SQL["candidates_passage_near"],
-}
-_CANDIDATES_NEAR_IN_SCOPE: Mapping[Tier, LiteralString] = {
-    "memory": SQL["candidates_memory_near_in_scope"],
-    "passage": SQL["candidates_passage_near_in_scope"],
-}
-_WITHIN: Mapping[Tier, LiteralString] = {"memory": SQL["within_memory"], "passage": SQL["within_passage"]}
-_BY_VECTOR: Mapping[Tier, LiteralString] = {"memory": SQL["vector_memory"], "passage": SQL["vector_passage"]}
-_FILTERED: Mapping[Tier, LiteralString] = {"memory": SQL["filtered_memory"], "passage": SQL["filtered_passage"]}
-_NEAR: Mapping[Tier, LiteralString] = {"memory": SQL["near_memory"], "passage": SQL["near_passage"]}
+
+
+def _of_tiers(name: str) -> Mapping[Tier, LiteralString]:
+    """Return the statement of each tier by its name with `{tier}`."""
+    return {tier: SQL[name.format(tier=tier)] for tier in TIERS}
+
+
+_BY_KEYWORD = _of_tiers("keyword_{tier}")
+_IN_SCOPE = _of_tiers("keyword_{tier}_in_scope")
+_CANDIDATES = _of_tiers("candidates_{tier}")
+_CANDIDATES_FILTERED = _of_tiers("candidates_{tier}_filtered")
+_CANDIDATES_NEAR = _of_tiers("candidates_{tier}_near")
+_CANDIDATES_NEAR_IN_SCOPE = _of_tiers("candidates_{tier}_near_in_scope")
+_WITHIN = _of_tiers("within_{tier}")
+_BY_VECTOR = _of_tiers("vector_{tier}")
+_FILTERED = _of_tiers("filtered_{tier}")
+_NEAR = _of_tiers("near_{tier}")
 
 # The most rows of a scope that are counted and looked up; 20,000 look-ups take about 20 ms.
 _COUNTED = 20_000

@@ -102,7 +102,8 @@ size AS (
            coalesce(max(weight) * least(count(*) FILTER (WHERE is_unknown), %(max_unknown)s), 0) AS unknown
     FROM (SELECT *, row_number() OVER (ORDER BY weight DESC) AS place FROM asked_words) AS ranked
 ), asked AS MATERIALIZED (
-    SELECT coalesce(array_agg(weight ORDER BY place), ARRAY[]::float8[]) AS weights, (SELECT mean_terms FROM size) AS mean_terms,
+    SELECT coalesce(array_agg(weight ORDER BY place), ARRAY[]::float8[]) AS weights,
+           (SELECT mean_terms FROM size) AS mean_terms,
            coalesce(bool_and(is_read), true) AS is_read, bool_and(is_read) AND sum(parts) <= %(ranked)s AS is_whole
     FROM weighed
 )
@@ -122,30 +123,25 @@ passages
 -- columns: passage_mark
 'p'
 
+-- name: size_{tier}
+-- How many parts the texts of a tier have, and how many of them are in a session or a project. A project also sees texts
+-- without a project; both are counted up to a limit above which the exact number does not matter.
+SELECT '{tier}' AS tier, (
+    SELECT coalesce(sum(parts), 0)::bigint FROM tier_sizes WHERE tier = {{tier}_mark}
+) AS in_tier, CASE
+    WHEN %(session)s::text IS NOT NULL THEN (
+        SELECT coalesce(sum(parts), 0)
+        FROM (SELECT parts FROM {{tier}_table} WHERE session_id = %(session)s LIMIT %(most)s) AS counted)
+    WHEN %(project)s::text IS NOT NULL THEN (
+        SELECT coalesce(sum(parts), 0)
+        FROM ((SELECT parts FROM {{tier}_table} WHERE project = %(project)s LIMIT %(most)s)
+              UNION ALL
+              (SELECT parts FROM {{tier}_table} WHERE project IS NULL LIMIT %(most)s)) AS counted)
+END AS in_scope
+
 -- name: sizes
--- How many parts the texts of each tier have, and how many of them are in a session or a project. A project also sees
--- texts without a project; both are counted up to a limit above which the exact number does not matter.
-SELECT 'memory' AS tier, (SELECT coalesce(sum(parts), 0)::bigint FROM tier_sizes WHERE tier = 'm') AS in_tier, CASE
-    WHEN %(session)s::text IS NOT NULL THEN (
-        SELECT coalesce(sum(parts), 0)
-        FROM (SELECT parts FROM memories WHERE session_id = %(session)s LIMIT %(most)s) AS counted)
-    WHEN %(project)s::text IS NOT NULL THEN (
-        SELECT coalesce(sum(parts), 0)
-        FROM ((SELECT parts FROM memories WHERE project = %(project)s LIMIT %(most)s)
-              UNION ALL
-              (SELECT parts FROM memories WHERE project IS NULL LIMIT %(most)s)) AS counted)
-END AS in_scope
-UNION ALL
-SELECT 'passage' AS tier, (SELECT coalesce(sum(parts), 0)::bigint FROM tier_sizes WHERE tier = 'p') AS in_tier, CASE
-    WHEN %(session)s::text IS NOT NULL THEN (
-        SELECT coalesce(sum(parts), 0)
-        FROM (SELECT parts FROM passages WHERE session_id = %(session)s LIMIT %(most)s) AS counted)
-    WHEN %(project)s::text IS NOT NULL THEN (
-        SELECT coalesce(sum(parts), 0)
-        FROM ((SELECT parts FROM passages WHERE project = %(project)s LIMIT %(most)s)
-              UNION ALL
-              (SELECT parts FROM passages WHERE project IS NULL LIMIT %(most)s)) AS counted)
-END AS in_scope
+-- The same of both tiers.
+{size_memory} UNION ALL {size_passage}
 
 -- name: keyword_{tier}
 -- The best texts by BM25 (k1 = 1.2, b = 0.75; Robertson and Zaragoza, 2009; its document frequencies weigh as in Lucene,
@@ -198,7 +194,8 @@ WITH {weights}, scored AS (
 )
 SELECT id, number, (found.score / 1e7 / ideal.score)::float8 AS score, named, weights, mean_terms,
        ideal.score AS ideal, known, unknown,
-       is_whole OR (SELECT count(*) FROM best) >= CASE WHEN is_read THEN %(limit)s::int ELSE %(looked_up)s::int END AS is_enough
+       is_whole OR (SELECT count(*) FROM best)
+                   >= CASE WHEN is_read THEN %(limit)s::int ELSE %(looked_up)s::int END AS is_enough
 FROM asked CROSS JOIN ideal LEFT JOIN found ON true
 ORDER BY 3 DESC, number DESC
 
