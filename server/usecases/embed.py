@@ -133,7 +133,9 @@ async def make_space(parts: Parts, space: Space) -> None:
 
 
 async def calibrated(embedder: Embedder, space: Space) -> Space:
-    """Return a space with its measured calibration. Raises EmbedderDown."""
+    """Return a space with its calibration, which is measured unless it is known. Raises EmbedderDown."""
+    if space.calibration:
+        return space
     asked, answered = calibration_texts()
     try:
         questions = await in_batches(embedder.embed_queries, asked)

