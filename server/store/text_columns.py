@@ -1,0 +1,124 @@
+"""Every column that can hold people's words, so that what is forgotten or masked is looked for in all of them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+TextShape = Literal["text", "list", "json"]
+
+
+@dataclass(frozen=True, slots=True)
+class TextColumn:
+    """A column with people's words; `key` are the columns that, with the pool, identify a row of its table."""
+
+    table: str
+    column: str
+    key: tuple[str, ...]
+    shape: TextShape = "text"
+
+    @property
+    def name(self) -> str:
+        """The column as it is written in SQL: `messages.text`."""
+        return f"{self.table}.{self.column}"
+
+
+_KEYS: Mapping[str, tuple[str, ...]] = {
+    "memories": ("id",),
+    "postings": ("tier", "term", "number", "part"),
+    "passages": ("id",),
+    "messages": ("session_id", "seq"),
+    "sessions": ("id",),
+    "session_events": ("session_id", "kind", "dedupe_key"),
+    "session_usage": ("session_id",),
+    "observation_groups": ("id",),
+    "packs": ("session_id", "version"),
+    "reflections": ("id",),
+    "jobs": ("kind", "subject"),
+    "embedding_attempts": ("space", "number"),
+    "spend": ("day", "model", "purpose"),
+    "audit": ("id",),
+}
+_COLUMNS: Mapping[str, Mapping[TextShape, tuple[str, ...]]] = {
+    "memories": {"text": ("content", "author", "project", "external_id"), "list": ("tags",)},
+    "postings": {"text": ("term",)},
+    "passages": {"text": ("text", "project")},
+    "messages": {"text": ("external_id", "text"), "json": ("content", "calls")},
+    "sessions": {
+        "text": (
+            "client", "external_id", "project", "cwd", "current_task", "suggested_continuation", "thread_title",
+        )
+    },
+    "session_events": {"text": ("dedupe_key",)},
+    "session_usage": {"text": ("last_model",)},
+    "observation_groups": {
+        "text": (
+            "first_external_id", "last_external_id", "cwd", "observer", "current_task", "suggested_continuation",
+            "thread_title",
+        )
+    },
+    "packs": {"text": ("text",), "json": ("reasons", "left_out")},
+    "reflections": {"text": ("project", "reflector", "reason")},
+    "jobs": {"text": ("subject", "last_error"), "json": ("options",)},
+    "embedding_attempts": {"text": ("last_error",)},
+    "spend": {"text": ("model",)},
+    "audit": {"text": ("target",), "json": ("detail",)},
+}  # fmt: skip
+
+TEXT_COLUMNS: tuple[TextColumn, ...] = tuple(
+    TextColumn(table, column, _KEYS[table], shape)
+    for table, shapes in _COLUMNS.items()
+    for shape, columns in shapes.items()
+    for column in columns
+)
+"""All columns with people's words. A test compares them with the catalog."""
+
+_IDS = "an id that Esker made"
+_CHOICE = "one of a few words, which a constraint or the code lists"
+_HASH = "a hash"
+_OPERATOR = "a name or a setting that the operator gave, which no message or memory reaches"
+
+HOLDS_NO_TEXT: Mapping[str, str] = {
+    **dict.fromkeys(
+        (
+            "api_keys.id", "former_packs.session_id", "jobs.session_id", "memories.id", "memories.session_id",
+            "memories.group_id", "memories.source_ids", "memories.superseded_by", "memories.reflection_id",
+            "memory_links.source_id", "memory_links.memory_id", "memory_sources.memory_id",
+            "memory_sources.session_id", "memory_sources.group_id", "messages.session_id", "observation_groups.id",
+            "observation_groups.session_id", "packs.session_id", "packs.memory_ids", "packs.left_out_ids",
+            "passages.id", "passages.session_id", "reflections.id", "reflections.session_id",
+            "reflections.input_ids", "reflections.output_ids", "reflections.dropped_ids",
+            "session_events.session_id", "session_usage.session_id", "sessions.id", "audit.actor",
+        ),
+        _IDS,
+    ),
+    **dict.fromkeys(
+        (
+            "audit.action", "embedding_attempts.tier", "embedding_spaces.state", "embeddings.tier",
+            "former_packs.reason", "jobs.kind", "jobs.state", "jobs.error_kind", "memories.kind",
+            "memories.priority", "memories.category", "memories.trust", "memories.facet", "messages.role",
+            "messages.trust", "observation_groups.kind", "observation_groups.refused", "packs.reason",
+            "passages.trust", "pools.when_spent", "postings.tier", "reflections.scope", "reflections.state",
+            "session_events.kind", "spend.purpose", "tier_sizes.tier", "vector_probes.tier", "api_keys.scopes",
+            "sessions.timezone",
+        ),
+        _CHOICE,
+    ),
+    **dict.fromkeys(
+        (
+            "api_keys.key_hash", "api_keys.prefix", "embeddings.content_hash", "former_packs.sha256",
+            "memories.content_hash", "messages.content_hash", "packs.sha256", "passages.content_hash",
+            "schema_migrations.checksum",
+        ),
+        _HASH,
+    ),
+    **dict.fromkeys(
+        (
+            "api_keys.name", "embedding_attempts.space", "embedding_spaces.name", "embedding_spaces.model",
+            "embedding_spaces.revision", "embedding_spaces.prefix", "embedding_spaces.source",
+            "embedding_spaces.calibration", "pools.name", "schema_migrations.name", "vector_probes.space",
+        ),
+        _OPERATOR,
+    ),
+    "embeddings.embedding": "a vector, which is deleted with its text",
+}  # fmt: skip
+"""The other columns that are no numbers, times or booleans, and why they hold no words; `embeddings` is any space."""
