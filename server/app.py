@@ -26,7 +26,7 @@ from esker.server.providers.rerankers import make_reranker
 from esker.server.providers.reranking import Reranking
 from esker.server.providers.roles import Observer, Reflector
 from esker.server.rest import briefing, health, memories, pool_file, problems, reflections, sessions, spend
-from esker.server.rest.access import Access, hosts_for
+from esker.server.rest.access import Access
 from esker.server.rest.mcp_route import PATH, McpRoute
 from esker.server.rest.metrics import Measured, Metrics
 from esker.server.tools.in_process import backend_of
@@ -51,8 +51,11 @@ def make_parts(settings: Settings, database: Database, clock: Clock = system_clo
     )
 
 
-def make_app(parts: Parts) -> FastAPI:
-    """Return the server: HTTP and MCP in one app, with the job runner and the model loading beside it."""
+def make_app(parts: Parts, local_token: str | None = None) -> FastAPI:
+    """Return the server: HTTP and MCP in one app, with the job runner and the model loading beside it.
+
+    `local_token` opens it for the user who runs it, without a key.
+    """
     metrics = Metrics()
     tools = McpLater(backend_of(parts))
 
@@ -81,9 +84,9 @@ def make_app(parts: Parts) -> FastAPI:
     app.add_middleware(McpRoute)
     app.add_middleware(
         Access,
-        authenticate=lambda key: authenticate(parts, key),
-        hosts=hosts_for(parts.settings.host, parts.settings.allowed_hosts),
-        max_body_bytes=parts.settings.max_body_bytes,
+        authenticate=partial(authenticate, parts),
+        settings=parts.settings,
+        local_token=local_token,
     )
     app.add_middleware(Measured, metrics=metrics)
     return app

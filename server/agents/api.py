@@ -2,12 +2,14 @@
 
 import http.client
 import json
+import os
 import time
 from collections.abc import Iterator
 from typing import Any
 from urllib.parse import SplitResult, quote, urlencode, urlsplit
 
 from esker.server.core.config.client_settings import ClientSettings
+from esker.server.core.config.local_token import token_for
 from esker.server.core.errors import EskerError, Unavailable
 from esker.server.core.http_answers import BUSY, MOST_TRIES, Problem, no_address, pause, read_answer, unreachable
 
@@ -44,7 +46,7 @@ class Api:
     @classmethod
     def to(cls, settings: ClientSettings, timeout: float = SECONDS) -> "Api":
         """Return a connection to the server of the settings. Raises Misconfigured for an invalid url."""
-        return cls(settings.url, settings.key, timeout)
+        return cls(settings.url, settings.key or token_for(settings.url, os.environ), timeout)
 
     def close(self) -> None:
         """Close the connection; another call opens a new one."""

@@ -20,6 +20,7 @@ from typing import Any
 from esker.server.agents.api import Api
 from esker.server.agents.hook_input import STEPS, HookEvent, HookStep, hook_event, read_object
 from esker.server.agents.hook_output import answer, no_answer, pack_context, recalled_context
+from esker.server.agents.private_folder import make_private
 from esker.server.agents.project import is_excluded, project_of
 from esker.server.agents.references import refers_to_earlier_work
 from esker.server.agents.request_bodies import event_body, length_of, open_body
@@ -221,7 +222,7 @@ def _log(settings: ClientSettings) -> Path:
 def _write(log: Path, line: str) -> None:
     """Add a line to the owner-only log; a log that has grown long is rotated."""
     try:
-        log.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_private(log.parent)
         if log.is_file() and log.stat().st_size > _LOG_BYTES:
             log.replace(log.with_suffix(".log.1"))
         with os.fdopen(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "a") as file:

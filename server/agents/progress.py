@@ -16,6 +16,7 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import TextIO
 
+from esker.server.agents.private_folder import make_private
 from esker.server.agents.transcript import Transcript, TranscriptEntry
 from esker.server.core.config.client_settings import ClientSettings
 from esker.server.core.errors import InvalidInput
@@ -128,7 +129,7 @@ def _words_hash(entry: TranscriptEntry) -> str | None:
 
 def _opened_lock(path: Path) -> TextIO | None:
     try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private(path.parent.parent, path.parent)
         return os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600), "w")
     except OSError:
         return None
@@ -137,7 +138,7 @@ def _opened_lock(path: Path) -> TextIO | None:
 def _write(path: Path, known: dict[str, Json]) -> None:
     """Write a file atomically; if that fails, nothing counts as sent the next time."""
     with suppress(OSError):
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private(path.parent.parent, path.parent)
         with NamedTemporaryFile("w", dir=path.parent, prefix=".", suffix=".new", delete=False) as file:
             new = Path(file.name)
             try:

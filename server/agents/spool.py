@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from esker.server.agents.api import Api, ServerRefused
+from esker.server.agents.private_folder import make_private
 from esker.server.core.errors import Unavailable
 from esker.server.core.redaction import redact, redact_json, redact_name
 
@@ -196,7 +197,7 @@ class Spool:
     def _set_aside(self, path: Path) -> None:
         refused = self.folder / "refused"
         with suppress(OSError):
-            refused.mkdir(exist_ok=True, mode=0o700)
+            make_private(refused)
             path.rename(refused / path.name)
 
     @contextmanager
@@ -253,7 +254,7 @@ def _queue_id(path: Path) -> str:
 
 def _write(folder: Path, queue_id: str, text: bytes) -> None:
     """Write an owner-only file atomically; its name sorts after those of older files."""
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    make_private(folder.parent, folder)
     final = folder / _file_name(f"{time.time_ns():020d}-{os.getpid()}-{next(_numbers):06d}", queue_id)
     temporary = folder / f".{final.name}.new"
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

@@ -128,7 +128,9 @@ def _switched(pool: str, switched: Switched) -> str:
 def create_key(
     name: Annotated[str, typer.Argument(help="The purpose of the key, such as the name of a machine.")],
     pool: PoolOption = authenticate.DEFAULT_POOL,
-    scopes: Annotated[str, typer.Option(help="What it may do: read, write; separated by commas.")] = "read,write",
+    scopes: Annotated[
+        str, typer.Option(help="What it may do: read, write, forget, admin; separated by commas.")
+    ] = ",".join(authenticate.USUAL_SCOPES),
     days: Annotated[int | None, typer.Option(min=1, max=36_500, help="Days until it expires.")] = None,
     data_dir: DataDir = None,
     as_json: AsJson = False,
@@ -148,7 +150,7 @@ def create_key(
     else:
         say(made.key)
         note(f"The key is not shown again. It opens pool {made.pool} for {', '.join(made.scopes)}.")
-        note(f"From now on every request needs a key, this command line too: export ESKER_KEY={made.key}")
+        note("From now on every request needs a key, this command line too: set ESKER_KEY to it.")
 
 
 @keys.command("list")
@@ -159,10 +161,19 @@ def list_keys(pool: PoolOption = authenticate.DEFAULT_POOL, data_dir: DataDir = 
         print_json(found)
         return
     rows = [
-        (key.id, key.name, f"{key.prefix}…", ",".join(key.scopes), f"{key.created_at:%Y-%m-%d}", _state(key))
+        (
+            key.id,
+            key.name,
+            f"{key.prefix}…",
+            ",".join(key.scopes),
+            f"{key.created_at:%Y-%m-%d}",
+            str(key.last_used_on or "never"),
+            f"{key.expires_at:%Y-%m-%d}" if key.expires_at else "never",
+            _state(key),
+        )
         for key in found
     ]
-    table(("id", "name", "key", "scopes", "created", "state"), rows)
+    table(("id", "name", "key", "scopes", "created", "last used", "expires", "state"), rows)
 
 
 def _state(key: ListedKey) -> str:

@@ -14,21 +14,22 @@ from esker.server.rest.access import is_loopback
 log = logging.getLogger(__name__)
 
 
-async def catch_up(started: asyncio.Event, url: str) -> None:
+async def catch_up(started: asyncio.Event, url: str, local_token: str | None) -> None:
     """Take the parcels that hooks of this machine keep for the server at `url`, as soon as it has started.
 
     If the server has keys, those are the parcels spooled with the ESKER_KEY of the server's own environment; the next
     hook sends the rest.
     """
     await started.wait()
-    await asyncio.to_thread(_replay, url)
+    await asyncio.to_thread(_replay, url, local_token)
 
 
-def _replay(url: str) -> None:
+def _replay(url: str, local_token: str | None) -> None:
     settings = ClientSettings.from_environment(os.environ)
+    key = settings.key or local_token
     # Hooks may use another name for this server than it does itself, such as localhost.
     for name in {url, settings.url.rstrip("/")} if _is_same_server(settings.url, url) else {url}:
-        done = Spool(settings.state_dir / "spool", name, settings.key).replay(Api(name, settings.key), deliver)
+        done = Spool(settings.state_dir / "spool", name, settings.key).replay(Api(name, key), deliver)
         if done.sent or done.refused:
             log.warning(
                 "replayed the spool: %d parcels sent, %d refused, %d waiting", done.sent, done.refused, done.waiting

@@ -23,6 +23,7 @@ from esker.server.cli.memories import show_recalled
 from esker.server.cli.output import AsJson, console, print_json, progress, say
 from esker.server.core.announcement import read_announcement
 from esker.server.core.child_command import child_command
+from esker.server.core.config.local_token import own_token
 from esker.server.core.config.settings import Settings
 from esker.server.core.counts import counted
 from esker.server.core.errors import Unavailable
@@ -74,7 +75,7 @@ def _server(directory: Path, shown: Progress) -> Generator[tuple[Api, dict[str, 
         assert process.stdout is not None  # it is a pipe
         ready = read_announcement(process.stdout)
         shown.advance(task)
-        yield Api(ready["url"]), ready
+        yield Api(ready["url"], own_token(directory)), ready
 
 
 def _run(api: Api, shown: Progress) -> dict[str, Any]:

@@ -5,7 +5,7 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast
 
@@ -332,7 +332,7 @@ def _server(settings: Settings) -> Iterator[Finding]:
     # Without ESKER_URL, the server that holds the data directory is checked.
     other = None if settings.database_url or "ESKER_URL" in os.environ else holder(settings.data_dir)
     client = ClientSettings.from_environment(os.environ)
-    api = Api(other.url if other and other.url else client.url, client.key)
+    api = Api.to(replace(client, url=other.url) if other and other.url else client)
     answer: object = api.get("/readyz")
     if not isinstance(answer, dict) or "embedder" not in answer:
         raise Unavailable(f"The program that answers at {api.url} is not Esker.", hint="Check ESKER_URL.")

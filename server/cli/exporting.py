@@ -37,7 +37,8 @@ app.add_typer(exports, name="export")
 
 ExportedProject = Annotated[str | None, typer.Option(help="Only this project, and rows without a project.")]
 _PAGE = 1_000
-_MODE = 0o644
+# Memory is for its owner's eyes, unless they say otherwise.
+_MODE = 0o600
 
 
 @contextmanager

@@ -21,6 +21,7 @@ from esker.server.cli.catching_up import catch_up
 from esker.server.cli.output import AsJson, DataDir, print_json, say
 from esker.server.cli.worker_process import keep_worker
 from esker.server.core.child_command import child_command
+from esker.server.core.config.local_token import own_token
 from esker.server.core.config.logs import configure_logs
 from esker.server.core.config.settings import Settings
 from esker.server.core.counts import counted
@@ -31,6 +32,7 @@ from esker.server.db.database import Database
 from esker.server.db.embedded import Cluster, embedded, prepare
 from esker.server.db.migrate import pending
 from esker.server.rest.access import is_loopback
+from esker.server.rest.connections import server_config
 from esker.server.usecases.authenticate import keys_required
 from esker.server.usecases.parts import Parts
 
@@ -43,13 +45,17 @@ _LOOK_AFTER_POSTGRES_SECONDS = 5
 
 @dataclass(frozen=True, slots=True)
 class _ServerResources:
-    """The listening socket and the database of a server; `cluster` is the embedded Postgres, if it is used."""
+    """The listening socket and the database of a server; `cluster` is the embedded Postgres, if it is used.
+
+    `local_token` is in the data directory, which a server on an outside database does not have.
+    """
 
     settings: Settings
     listener: socket.socket
     url: str
     database_url: str
     cluster: Cluster | None
+    local_token: str | None = None
 
 
 @app.command()
@@ -140,7 +146,7 @@ def _resources(settings: Settings, listener: socket.socket) -> Generator[_Server
     with embedded(settings.data_dir, "serve", url=url) as cluster:
         prepare(cluster)
         try:
-            yield _ServerResources(settings, listener, url, cluster.url(), cluster)
+            yield _ServerResources(settings, listener, url, cluster.url(), cluster, own_token(settings.data_dir))
         finally:
             # A second Ctrl-C must not prevent Postgres from being stopped.
             for number in (signal.SIGINT, signal.SIGTERM):
@@ -163,19 +169,19 @@ async def _run(resources: _ServerResources, as_json: bool) -> None:
     await _require_keys(parts, resources.database_url)
     started = asyncio.Event()
     server = ServerWithoutSignals(
-        uvicorn.Config(
-            make_app(parts),
-            log_config=None,
+        server_config(
+            make_app(parts, resources.local_token),
             access_log=settings.log_level == "debug",
             timeout_graceful_shutdown=_SHUTDOWN_SECONDS,
-            server_header=False,
         ),
         lambda: _announce(parts, resources.url, as_json, started),
     )
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, server.stop)
     async with AsyncExitStack() as stack:
-        await stack.enter_async_context(beside("catching up", lambda: catch_up(started, resources.url)))
+        await stack.enter_async_context(
+            beside("catching up", lambda: catch_up(started, resources.url, resources.local_token))
+        )
         if cluster := resources.cluster:
             await stack.enter_async_context(beside("looking after Postgres", lambda: _look_after(cluster)))
         if health := parts.worker:

@@ -13,6 +13,7 @@ from pydantic import TypeAdapter
 from esker.server.client.connection import HttpConnection
 from esker.server.client.session import Session
 from esker.server.core.config.client_settings import ClientSettings
+from esker.server.core.config.local_token import token_for
 from esker.server.core.recall.answer import Recalled
 from esker.server.core.recall.expansion import Expansion
 from esker.server.core.records import AskedTier, Category, Kind, Priority, Scope, SourcedMemory
@@ -27,7 +28,7 @@ _STATUS = TypeAdapter(PoolStatus)
 
 
 class Esker:
-    """A pool of a server. `url` and `key` default to ESKER_URL and ESKER_KEY.
+    """A pool of a server. `url` and `key` default to ESKER_URL and ESKER_KEY; the owner of a local server needs no key.
 
     Every method raises an EskerError that says what happened and, in its `hint`, what to do: Unavailable if the server
     does not answer, Unauthorized, NotFound, InvalidInput, Conflict.
@@ -43,7 +44,9 @@ class Esker:
     ) -> None:
         """`timeout` is in seconds; `http` is an HTTP client to use instead of a new one, and stays open."""
         settings = ClientSettings.from_environment(os.environ)
-        self._connection = HttpConnection(url or settings.url, key or settings.key, timeout, http)
+        url = url or settings.url
+        key = key or settings.key or token_for(url, os.environ)
+        self._connection = HttpConnection(url, key, timeout, http)
 
     async def __aenter__(self) -> Self:
         """Return the client."""

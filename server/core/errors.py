@@ -4,7 +4,10 @@
     ├── InvalidInput        the request is wrong; nothing was changed
     │   └── TooLarge        the request is over a stated limit
     ├── NotFound            the id does not exist in this pool
-    ├── Unauthorized        no key, or a key that is not valid
+    ├── Unauthorized        no key
+    │   └── UnknownKey      a key that is not valid
+    ├── TooManyRequests     the caller must wait
+    ├── TooSlow             the body of a request did not arrive in time
     ├── Forbidden           a valid key without the right to do this
     ├── Conflict            the present state does not allow this
     │   ├── LeaseLost       another worker took over; the results of this one are discarded
@@ -57,6 +60,23 @@ class Unauthorized(EskerError):
     """A valid key is required."""
 
     hint = "Send 'Authorization: Bearer <key>'. `esker key create NAME` makes a key."
+
+
+class UnknownKey(Unauthorized):
+    """This key is unknown, revoked or expired."""
+
+
+class TooManyRequests(EskerError):
+    """More requests came than are allowed; nothing was changed."""
+
+    def __init__(self, message: str, *, seconds: float, hint: str | None = None) -> None:
+        """`seconds` from now a request is allowed again."""
+        super().__init__(message, hint=hint)
+        self.seconds = seconds
+
+
+class TooSlow(EskerError):
+    """The body of the request did not arrive in time; nothing was changed."""
 
 
 class Forbidden(EskerError):

@@ -208,6 +208,7 @@ class ListedKey:
     created_at: datetime
     expires_at: datetime | None
     revoked_at: datetime | None
+    last_used_on: date | None
 
 
 @dataclass(frozen=True, slots=True)

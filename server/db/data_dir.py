@@ -16,6 +16,7 @@ from typing import IO, Literal
 
 import psutil
 
+from esker.server.core.config.local_token import HOLDER
 from esker.server.core.errors import Misconfigured
 
 HolderRole = Literal["serve", "command"]
@@ -130,13 +131,13 @@ def _write_holder(directory: Path, me: Holder) -> None:
     """Record the holder of the lock. Renaming the file is atomic, so no reader sees half of it."""
     fresh = directory / f"esker.holder.{me.pid}"
     fresh.write_text(json.dumps(asdict(me)), encoding="utf-8")
-    fresh.replace(directory / "esker.holder")
+    fresh.replace(directory / HOLDER)
 
 
 def _read_holder(directory: Path) -> Holder | None:
     """Return the recorded holder, or None if that process has ended."""
     try:
-        noted = Holder(**json.loads((directory / "esker.holder").read_text(encoding="utf-8")))
+        noted = Holder(**json.loads((directory / HOLDER).read_text(encoding="utf-8")))
     except (ValueError, TypeError, OSError):
         return None
     return noted if psutil.pid_exists(noted.pid) else None

@@ -4,6 +4,7 @@
 copied directory, that is another program) and passes paths to a shell.
 """
 
+import os
 import signal
 import subprocess
 import time
@@ -66,8 +67,12 @@ def _remove(file: Path) -> None:
 def _launch(directory: Path, sockets: Path, settings: Mapping[str, str]) -> subprocess.Popen[bytes]:
     options = {**settings, "listen_addresses": "", "unix_socket_directories": _quoted(sockets)}
     flags = [part for name, value in options.items() for part in ("-c", f"{name}={value}")]
-    with (directory / "log").open("ab") as log:
+    with open(directory / "log", "ab", opener=_private) as log:
         return programs.start([str(programs.BINARIES / "postgres"), "-D", str(directory), *flags], log)
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
 
 
 def _quoted(directory: Path) -> str:

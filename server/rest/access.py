@@ -1,27 +1,48 @@
 """Access control: checks every request before any route, so that a new route is closed by default.
 
 It refuses, in this order: a foreign Host (a page of another site that resolves to this server), a foreign Origin, a
-body over the limit, an address with a NUL, and a missing or insufficient key. Only the health checks need no key.
+body over the limit, an address with a NUL, too many requests, and a missing or insufficient key. Only the health checks
+need no key. `docs/decisions/local-access.md` says when the owner of the server needs none.
 """
 
+import asyncio
+import hmac
 import ipaddress
 import re
-from collections.abc import Awaitable, Callable
+from typing import Protocol
 
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from esker.server.core.errors import EskerError, Forbidden, TooLarge, Unauthorized
+from esker.server.core.config.settings import Settings
+from esker.server.core.errors import EskerError, TooLarge, TooSlow, Unauthorized, UnknownKey
 from esker.server.core.records import Principal
+from esker.server.rest.limits import Limits
+from esker.server.rest.peers import Peer
 from esker.server.rest.problems import ProblemResponse, problem, problem_of
+from esker.server.usecases.authenticate import check_scope
 
 OPEN_PATHS = frozenset({"/livez", "/readyz"})
 _LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]", "::1"})
 # POSTs that only read; MCP tools that write check the key's scope themselves.
 _READING_POSTS = re.compile(r"/v1/recall|/mcp|/v1/sessions/[^/]+/context")
+_READING = frozenset({"GET", "HEAD", "OPTIONS"})
+_FORGETTING_POSTS = re.compile(r"/v1/forget")
+_OF_OPERATORS = re.compile(r"/v1/audit")
+# Headers of proxies: such a request may come from anywhere.
+_FORWARDED = re.compile(r"forwarded|via|x-real-ip|x-forwarded-.*")
+
+_BODY_SECONDS = 30.0
+"""Seconds that a body may take however small it is; a larger one may take longer, as long as it keeps coming."""
+_BODY_BYTES_PER_SECOND = 16 * 1024
 
 
-Authenticate = Callable[[str | None], Awaitable[Principal]]
+class Authenticate(Protocol):
+    """Returns the caller; `is_owner` says that it is the user who runs the server. Raises EskerError."""
+
+    async def __call__(self, key: str | None, *, is_owner: bool) -> Principal:
+        """Return the caller."""
+        ...
 
 
 def is_loopback(host: str) -> bool:
@@ -35,14 +56,15 @@ def is_loopback(host: str) -> bool:
 class Access:
     """ASGI middleware that passes a request on with `scope["state"]["principal"]` set, or refuses it."""
 
-    def __init__(
-        self, app: ASGIApp, authenticate: Authenticate, hosts: frozenset[str] | None, max_body_bytes: int
-    ) -> None:
-        """`hosts` are the accepted Host names; None accepts any."""
+    def __init__(self, app: ASGIApp, authenticate: Authenticate, settings: Settings, local_token: str | None) -> None:
+        """`local_token` is the owner's; None if there is none."""
         self._app = app
         self._authenticate = authenticate
-        self._hosts = hosts
-        self._max_body_bytes = max_body_bytes
+        self._hosts = hosts_for(settings.host, settings.allowed_hosts)
+        self._max_body_bytes = settings.max_body_bytes
+        self._trusted_proxies = frozenset(settings.trusted_proxies)
+        self._limits = Limits.of(settings)
+        self._local_token = local_token
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on or refuse it."""
@@ -61,21 +83,64 @@ class Access:
             return
         if scope["path"] not in OPEN_PATHS:
             try:
-                principal = await self._authenticate(_bearer(headers))
-                _check_scope(principal, scope["method"], scope["path"])
+                principal = await self._principal(scope, headers)
+                check_scope(principal, needed_scope(scope["method"], scope["path"]))
             except EskerError as error:
                 await problem_of(error)(scope, receive, send)
                 return
             scope.setdefault("state", {})["principal"] = principal
         await self._app(scope, self._limited(receive), send)
 
+    async def _principal(self, scope: Scope, headers: Headers) -> Principal:
+        """Return the caller of a request, which is counted unless the owner makes it. Raises EskerError."""
+        key = _bearer(headers)
+        if await self._is_owner(scope, headers, key):
+            return await self._authenticate(key, is_owner=True)
+        address = self._address(scope, headers)
+        self._limits.addresses.take(address, "Too many requests came from this address.")
+        if key is None:
+            return await self._authenticate(None, is_owner=False)
+        self._limits.wrong_keys.begin(address, key)
+        try:
+            principal = await self._authenticate(key, is_owner=False)
+        except UnknownKey:
+            self._limits.wrong_keys.was_wrong(key)
+            raise
+        self._limits.wrong_keys.was_right(address, key)
+        self._limits.keys.take(principal.actor, "Too many requests came with this key.")
+        return principal
+
+    async def _is_owner(self, scope: Scope, headers: Headers, key: str | None) -> bool:
+        """Return whether the user who runs the server makes a request, by the local token or by its connection."""
+        if key is not None:
+            return self._local_token is not None and hmac.compare_digest(key.encode(), self._local_token.encode())
+        peer: Peer | None = scope.get("state", {}).get("peer")
+        return peer is not None and not any(map(_FORWARDED.fullmatch, headers)) and await peer.is_owner()
+
+    def _address(self, scope: Scope, headers: Headers) -> str:
+        """Return the address that a request comes from, as limits count it."""
+        address: str = (scope.get("client") or ("unknown",))[0]
+        for forwarded in reversed(headers.get("x-forwarded-for", "").split(",")):
+            if address not in self._trusted_proxies or not forwarded.strip():
+                break
+            address = forwarded.strip()
+        return _network(address)
+
     def _limited(self, receive: Receive) -> Receive:
-        """Return a `receive` that counts bytes, for bodies without a length. It raises TooLarge in the reader."""
-        read = 0
+        """Return a `receive` that counts bytes and time. It raises TooLarge and TooSlow in the reader."""
+        began = asyncio.get_running_loop().time()
+        read, has_more = 0, True
 
         async def count() -> Message:
-            nonlocal read
-            message = await receive()
+            nonlocal read, has_more
+            if not has_more:
+                return await receive()
+            try:
+                async with asyncio.timeout_at(began + _BODY_SECONDS + read / _BODY_BYTES_PER_SECOND):
+                    message = await receive()
+            except TimeoutError as error:
+                raise TooSlow from error
+            has_more = message.get("more_body", False)
             read += len(message.get("body", b""))
             if read > self._max_body_bytes:
                 raise self._too_large()
@@ -123,9 +188,19 @@ def _bearer(headers: Headers) -> str | None:
     return key.strip()
 
 
-def _check_scope(principal: Principal, method: str, path: str) -> None:
-    reading = method in ("GET", "HEAD", "OPTIONS") or _READING_POSTS.fullmatch(path) is not None
-    needed = "read" if reading else "write"
-    if needed not in principal.scopes:
-        hint = f"`esker key create NAME --pool {principal.pool_name} --scopes read,write` creates one that does."
-        raise Forbidden(f"This key does not have the scope '{needed}'.", hint=hint)
+def _network(address: str) -> str:
+    """Return an address; of an IPv6 one its network, since one machine has billions of them."""
+    try:
+        parsed = ipaddress.ip_address(address)
+    except ValueError:
+        return address
+    return str(ipaddress.ip_network((parsed, 64), strict=False)) if parsed.version == 6 else str(parsed)
+
+
+def needed_scope(method: str, path: str) -> str:
+    """Return the scope that a request needs."""
+    if _OF_OPERATORS.fullmatch(path):
+        return "admin"
+    if method in _READING or _READING_POSTS.fullmatch(path):
+        return "read"
+    return "forget" if method == "DELETE" or _FORGETTING_POSTS.fullmatch(path) else "write"

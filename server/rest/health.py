@@ -6,9 +6,9 @@ from pydantic import TypeAdapter
 
 from esker.server.core.reports import PoolStatus
 from esker.server.rest.context import WithParts, WithPrincipal
-from esker.server.rest.metrics import Metrics
+from esker.server.rest.metrics import Metrics, render_backlog
 from esker.server.usecases.pool_status import pool_status
-from esker.server.usecases.report_status import Readiness, backlog, readiness
+from esker.server.usecases.report_status import Readiness, backlog, pool_backlog, readiness
 
 router = APIRouter(tags=["health"])
 
@@ -37,7 +37,11 @@ async def status(parts: WithParts, principal: WithPrincipal) -> PoolStatus:
 
 
 @router.get("/metrics")
-async def metrics(request: Request, parts: WithParts) -> Response:
-    """Return metrics in the format of Prometheus."""
-    registry: Metrics = request.app.state.metrics
-    return Response(registry.render(await backlog(parts)), media_type="text/plain; version=0.0.4; charset=utf-8")
+async def metrics(request: Request, parts: WithParts, principal: WithPrincipal) -> Response:
+    """Return metrics in the format of Prometheus: of the whole server with the scope admin, else of the key's pool."""
+    if "admin" in principal.scopes:
+        registry: Metrics = request.app.state.metrics
+        text = registry.render(await backlog(parts))
+    else:
+        text = render_backlog(await pool_backlog(parts, principal.pool_id))
+    return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")

@@ -40,10 +40,18 @@ class Metrics:
         self._backlog = {name: Gauge(f"esker_{name}", text, registry=self._registry) for name, text in BACKLOG.items()}
 
     def render(self, backlog: Mapping[str, float]) -> bytes:
-        """Return all metrics as text, with the present backlog."""
+        """Return all metrics as text, with the present backlog of all pools."""
         for name, gauge in self._backlog.items():
             gauge.set(backlog[name])
         return generate_latest(self._registry)
+
+
+def render_backlog(backlog: Mapping[str, float]) -> bytes:
+    """Return the backlog of one pool as text. Requests are not in it, since they are counted for all pools together."""
+    registry = CollectorRegistry()
+    for name, text in BACKLOG.items():
+        Gauge(f"esker_{name}", text, registry=registry).set(backlog[name])
+    return generate_latest(registry)
 
 
 class Measured:

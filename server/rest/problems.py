@@ -1,5 +1,6 @@
 """Error answers: one table from errors to HTTP statuses, and bodies as application/problem+json."""
 
+import math
 from collections.abc import Sequence
 from http import HTTPStatus
 from typing import Any, cast
@@ -19,6 +20,8 @@ STATUS: tuple[tuple[type[errors.EskerError], int], ...] = (
     (errors.InvalidInput, 422),
     (errors.NotFound, 404),
     (errors.Unauthorized, 401),
+    (errors.TooManyRequests, 429),
+    (errors.TooSlow, 408),
     (errors.Forbidden, 403),
     (errors.Conflict, 409),
     (errors.ModelFailed, 502),
@@ -47,13 +50,18 @@ def problem(status: int, detail: str, *, hint: str | None = None, invalid: Seque
         headers["WWW-Authenticate"] = "Bearer"
     if status == 503:
         headers["Retry-After"] = str(_RETRY_AFTER_SECONDS)
+    if status == 408:
+        headers["Connection"] = "close"
     return ProblemResponse(body, status, headers)
 
 
 def problem_of(error: errors.EskerError) -> ProblemResponse:
     """Return the problem document of an EskerError."""
     status = next((status for kind, status in STATUS if isinstance(error, kind)), 500)
-    return problem(status, str(error), hint=error.hint)
+    answer = problem(status, str(error), hint=error.hint)
+    if isinstance(error, errors.TooManyRequests):
+        answer.headers["Retry-After"] = str(max(1, math.ceil(error.seconds)))
+    return answer
 
 
 def install(app: FastAPI) -> None:

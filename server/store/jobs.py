@@ -11,7 +11,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from psycopg.rows import class_row
+from psycopg.rows import class_row, dict_row
 from psycopg.types.json import Jsonb
 
 from esker.server.core.errors import EskerError, LeaseLost
@@ -193,6 +193,14 @@ async def backlog(database: Database, now: datetime) -> dict[str, float]:
     """Return metrics of all pools together by name: waiting work, and the coverage of transcripts."""
     [waiting], [covered] = await database.ask(WORK["backlog"], {"now": now}), await database.ask(WORK["coverage"])
     return {name: float(value) for name, value in {**waiting, **covered}.items()}
+
+
+async def pool_backlog(connection: Connection, now: datetime) -> dict[str, float]:
+    """Return the metrics of this pool by name: waiting work, coverage, and how well indexes agree."""
+    async with connection.cursor(row_factory=dict_row) as cursor:
+        await cursor.execute(SQL["pool_backlog"], {"now": now})
+        [found] = await cursor.fetchall()
+    return {name: float(value) for name, value in found.items()}
 
 
 def _failure(lease: Lease, error: EskerError, run_after: datetime) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
 from pathlib import Path
 
 from psycopg.rows import class_row
@@ -23,6 +23,7 @@ class KeyAccess:
     pool_name: str
     key_id: str
     scopes: list[str]
+    last_used_on: date | None
 
 
 async def find(database: Database, key_hash: bytes, now: datetime) -> KeyAccess | None:
@@ -53,11 +54,15 @@ async def insert(
     now: datetime,
     expires: datetime | None,
 ) -> None:
-    """Store a new key and require keys from now on. Raises Conflict if a valid key of the pool has this name."""
+    """Store a new key, which requires keys from now on. Raises Conflict if a valid key of the pool has this name."""
     values = {"id": key_id, "name": name, "prefix": prefix, "hash": key_hash, "scopes": list(scopes)}
     if not (await connection.execute(SQL["insert"], {**values, "now": now, "expires": expires})).rowcount:
         raise Conflict(f"This pool already has a key {name!r}.", hint="Revoke it first, or choose another name.")
-    await connection.execute(SQL["require"])
+
+
+async def note_use(connection: Connection, key_id: str, now: datetime) -> None:
+    """Record the day on which a key was used."""
+    await connection.execute(SQL["note_use"], {"id": key_id, "day": now.date()})
 
 
 async def listed(connection: Connection) -> list[ListedKey]:

@@ -3,12 +3,12 @@
 from starlette.requests import Request
 
 from esker.server.core.conversation.records import Passage
-from esker.server.core.errors import Forbidden
 from esker.server.core.recall.answer import Recalled
 from esker.server.core.recall.expansion import Expansion
 from esker.server.core.records import Principal, SourcedMemory
 from esker.server.core.reports import PoolStatus, Receipt
 from esker.server.tools.backend import Backend
+from esker.server.usecases.authenticate import check_scope
 from esker.server.usecases.correct import Correction, correct
 from esker.server.usecases.expand import ExpandRequest, expand
 from esker.server.usecases.forget import forget
@@ -31,13 +31,13 @@ def backend_of(parts: Parts) -> Backend:
         return await expand(parts, _principal(request).pool_id, arguments)
 
     async def remembered(request: Request, note: Note) -> SourcedMemory:
-        return await remember_one(parts, _writer(request), note)
+        return await remember_one(parts, _allowed(request, "write"), note)
 
     async def corrected(request: Request, memory_id: str, correction: Correction) -> SourcedMemory:
-        return await correct(parts, _writer(request), memory_id, correction)
+        return await correct(parts, _allowed(request, "write"), memory_id, correction)
 
     async def forgotten(request: Request, text_id: str, with_messages: bool) -> Receipt:
-        return await forget(parts, _writer(request), text_id, with_messages=with_messages)
+        return await forget(parts, _allowed(request, "forget"), text_id, with_messages=with_messages)
 
     async def status(request: Request) -> PoolStatus:
         principal = _principal(request)
@@ -61,10 +61,8 @@ def _principal(request: Request) -> Principal:
     return principal
 
 
-def _writer(request: Request) -> Principal:
-    """Return the principal of a request that writes. Raises Forbidden if its key only reads."""
+def _allowed(request: Request, scope: str) -> Principal:
+    """Return the principal of a request. Raises Forbidden if its key does not have the scope."""
     principal = _principal(request)
-    if "write" not in principal.scopes:
-        hint = f"`esker key create NAME --pool {principal.pool_name} --scopes read,write` creates one that does."
-        raise Forbidden("This key does not have the scope 'write'.", hint=hint)
+    check_scope(principal, scope)
     return principal

@@ -2,18 +2,20 @@
 
 import hashlib
 import re
-import secrets
 from dataclasses import dataclass
 from datetime import datetime
 
-from esker.server.core.errors import Conflict, InvalidInput, NotFound, Unauthorized
+from esker.server.core import api_key
+from esker.server.core.errors import Conflict, Forbidden, InvalidInput, NotFound, Unauthorized, UnknownKey
 from esker.server.core.ids import new_id
 from esker.server.core.records import ListedKey, ListedPool, Pool, Principal
 from esker.server.store import audit, keys, pools
 from esker.server.usecases.parts import Parts
 
 DEFAULT_POOL = "default"
-SCOPES = ("read", "write")
+SCOPES = ("read", "write", "forget", "admin")
+USUAL_SCOPES = ("read", "write", "forget")
+"""The scopes of a new key: all that concerns its own pool."""
 _POOL_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 
 
@@ -28,22 +30,47 @@ class NewKey:
     key: str
 
 
-async def authenticate(parts: Parts, key: str | None) -> Principal:
-    """Return the caller. Without a key it is the default pool, as long as no key was ever created.
+async def authenticate(parts: Parts, key: str | None, *, is_owner: bool) -> Principal:
+    """Return the caller of a request.
 
-    Raises Unauthorized.
+    The owner of the server needs no key as long as none was ever created, and gets the default pool. Raises
+    UnknownKey for a key that is not valid, Unauthorized without one.
     """
-    if key is not None:
-        found = await keys.find(parts.database, _hash(key), parts.clock())
-        if found is None:
-            raise Unauthorized("This key is unknown, revoked or expired.")
-        return Principal(found.pool_id, found.pool_name, found.key_id, frozenset(found.scopes))
+    if key is not None and not is_owner:
+        return await _of_key(parts, key)
     pool, required = await keys.keyless(parts.database, DEFAULT_POOL)
     if required:
         raise Unauthorized
+    if not is_owner:
+        raise Unauthorized(
+            "Only the user who runs this server may use it without a key, and this request is not known to be theirs.",
+            hint="Send 'Authorization: Bearer <token>' with the token in the file `token` of the server's data"
+            " directory. For other users and machines, `esker key create NAME` makes a key.",
+        )
     if pool is None:
         raise _missing(DEFAULT_POOL)
     return Principal(pool.id, pool.name, "local", frozenset(SCOPES))
+
+
+async def _of_key(parts: Parts, key: str) -> Principal:
+    if api_key.is_mistyped(key):
+        raise UnknownKey("This key is mistyped or cut off: its checksum is wrong.")
+    now = parts.clock()
+    found = await keys.find(parts.database, _hash(key), now)
+    if found is None:
+        raise UnknownKey
+    if found.last_used_on != now.date():
+        async with parts.database.tenant(found.pool_id) as connection:
+            await keys.note_use(connection, found.key_id, now)
+    return Principal(found.pool_id, found.pool_name, found.key_id, frozenset(found.scopes))
+
+
+def check_scope(principal: Principal, scope: str) -> None:
+    """Raise Forbidden if a caller's key does not have a scope."""
+    if scope not in principal.scopes:
+        wanted = ",".join(each for each in SCOPES if each in principal.scopes | {scope})
+        hint = f"`esker key create NAME --pool {principal.pool_name} --scopes {wanted}` creates one that does."
+        raise Forbidden(f"This key does not have the scope '{scope}'.", hint=hint)
 
 
 async def keys_required(parts: Parts) -> bool:
@@ -83,11 +110,10 @@ async def create_key(
 ) -> NewKey:
     """Create a key for a pool; from the first one on, every request needs a key. Raises InvalidInput, NotFound."""
     if not scopes or not set(scopes) <= set(SCOPES):
-        raise InvalidInput(f"scopes must be {' or '.join(SCOPES)}, or both.")
+        raise InvalidInput(f"scopes must be some of {', '.join(SCOPES)}.")
     found = await require_pool(parts, pool)
-    secret = secrets.token_urlsafe(32)  # 256 random bits
     now = parts.clock()
-    made = NewKey(new_id("key", now), name, pool, scopes, f"esk_{secret}")
+    made = NewKey(new_id("key", now), name, pool, scopes, api_key.new_key())
     async with parts.database.tenant(found.id) as connection:
         await keys.insert(
             connection,

@@ -45,3 +45,9 @@ async def backlog(parts: Parts) -> dict[str, float]:
     """Return the metrics of waiting work over all pools, by name. Raises Unavailable."""
     waiting = await jobs.backlog(parts.database, parts.clock())
     return waiting | {"lowest_index_agreement": await vector_indexes.lowest_agreement(parts.database)}
+
+
+async def pool_backlog(parts: Parts, pool_id: str) -> dict[str, float]:
+    """Return the same metrics of one pool. Raises Unavailable."""
+    async with parts.database.tenant(pool_id) as connection:
+        return await jobs.pool_backlog(connection, parts.clock())

@@ -120,6 +120,13 @@ def test_a_parcel_is_owner_only(folder: Path) -> None:
     assert (path.stat().st_mode & 0o777, folder.stat().st_mode & 0o777) == (0o600, 0o700)
 
 
+def test_the_state_directory_is_closed_to_others_also_one_of_an_older_version(folder: Path) -> None:
+    folder.parent.mkdir(exist_ok=True)
+    folder.parent.chmod(0o755)
+    Spool(folder, URL, None).put(parcel(1))
+    assert folder.parent.stat().st_mode & 0o777 == 0o700
+
+
 def test_a_full_spool_refuses_parcels_and_keeps_its_own(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spools, "MOST_BYTES", 1_000)
     spool, server = Spool(folder, URL, None), AcceptingServer()

@@ -231,11 +231,14 @@ async def test_a_key_that_only_reads_neither_writes_nor_forgets(served: str, par
     key = await create_key(parts, name="reader", pool="default", scopes=["read"])
     async with connected(served, "legacy", key.key) as client:
         hit = (await called(client, "recall_memory", query="river"))[1]["hits"][0]["id"]
-        for tool, given in (("remember", {"content": "A hill."}), ("forget_memory", {"memory_id": hit})):
+        for tool, given, scope in (
+            ("remember", {"content": "A hill."}, "write"),
+            ("forget_memory", {"memory_id": hit}, "forget"),
+        ):
             answer = await client.call_tool(tool, given)
             assert answer.is_error is True
             assert isinstance(answer.content[0], TextContent)
-            assert "does not have the scope 'write'" in answer.content[0].text
+            assert f"does not have the scope '{scope}'" in answer.content[0].text
         assert (await called(client, "memory_status"))[1]["memories"] == {"note": 2}
 
 

@@ -68,7 +68,7 @@ async def count(trips: RoundTrips, parts: Parts, **asked: Any) -> int:
     """Return the round trips of a recall as a request makes it, when its statements are prepared."""
     for _ in range(8):
         trips.reset()
-        who = await authenticate(parts, None)
+        who = await authenticate(parts, None, is_owner=True)
         found = await recall(
             parts, who.pool_id, RecallRequest("Which boat was painted blue, and which is moored at a wharf?", **asked)
         )
@@ -84,10 +84,10 @@ async def test_a_recall_takes_at_most_five_round_trips(remembered: str, far: Par
 
 
 async def test_a_write_takes_few_round_trips(remembered: str, far: Parts, trips: RoundTrips) -> None:
-    who, of_one = await authenticate(far, None), list[int]()
+    who, of_one = await authenticate(far, None, is_owner=True), list[int]()
     for turn in range(8):
         trips.reset()
-        who = await authenticate(far, None)
+        who = await authenticate(far, None, is_owner=True)
         await remember_one(far, who, Note(f"The crane {turn} is green."))
         of_one.append(trips.count)
         trips.reset()

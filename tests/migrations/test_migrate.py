@@ -28,6 +28,7 @@ DONE = {
     7: "3f15d50f2abd4854e29d300b3b69ceda35855e7759cd67db6f724a472c09e2df",
     8: "10008c9ac7403c417f390e4ae1ee5430eac7b12525fcb60ee7eb1af6ba9a3ced",
     9: "87583987deb9a178253017e80bd753c87d49249863a544317d9f075c46d85573",
+    10: "a84d34b35c764857d14ab2a13e11fbd156bad9f6f49b7a2822cb23a6164f7348",
 }
 
 
@@ -204,6 +205,25 @@ def test_the_upgrade_gives_sessions_their_start_and_end_times(empty_url: str, mo
         ("ses_ahead", "2026-03-01", "2026-03-04"),
         ("ses_old", "2025-02-01", "2025-02-03"),
     ]
+
+
+def test_keys_that_could_forget_by_writing_can_still_forget(empty_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "migrations", lambda: _shipped[:9])
+    migrate(empty_url)
+    with psycopg.connect(empty_url) as connection:
+        connection.execute(
+            "INSERT INTO api_keys (pool_id, id, name, prefix, key_hash, scopes, created_at)"
+            " SELECT p.id, k.id, k.id, 'esk_', sha256(k.id::bytea), k.scopes, now()"
+            " FROM pools p, (VALUES ('reads', ARRAY['read']), ('writes', ARRAY['read', 'write'])) AS k (id, scopes)"
+        )
+    monkeypatch.setattr(module, "migrations", lambda: _shipped)
+    migrate(empty_url)
+    with psycopg.connect(empty_url) as connection:
+        scopes = connection.execute("SELECT id, scopes FROM api_keys ORDER BY id").fetchall()
+        required = connection.execute("SELECT keys_required FROM pools").fetchall()
+    assert scopes == [("reads", ["read"]), ("writes", ["read", "write", "forget"])]
+    # The older server had set this itself.
+    assert required == [(False,)]
 
 
 # One session of the year before, one of a clock that runs ahead, one of which nothing was sent.

@@ -56,7 +56,7 @@ async def test_once_a_key_exists_only_health_answers_without_one(served: str, pa
 async def test_a_key_opens_its_own_pool_and_no_other(served: str, parts: Parts) -> None:
     await create_pool(parts, "other")
     mine = await create_key(parts, name="a", pool="default", scopes=["read", "write"])
-    theirs = await create_key(parts, name="b", pool="other", scopes=["read", "write"])
+    theirs = await create_key(parts, name="b", pool="other", scopes=["read", "write", "forget"])
     async with httpx2.AsyncClient(base_url=served, timeout=PATIENCE) as client:
         written = await client.post("/v1/memories", json={"content": "Ours."}, headers=bearer(mine.key))
         memory = written.json()["id"]
@@ -102,14 +102,55 @@ async def test_a_key_with_the_read_scope_cannot_write(served: str, parts: Parts)
     async with httpx2.AsyncClient(base_url=served, timeout=PATIENCE, headers=bearer(key.key)) as client:
         assert (await client.get("/v1/memories")).status_code == 200
         assert (await client.post("/v1/recall", json={"query": "x"})).status_code == 200
-        for method, path, body in (
-            ("POST", "/v1/memories", {"content": "x"}),
-            ("POST", "/v1/sessions", {"client": "api", "external_id": "x"}),
-            ("DELETE", "/v1/memories/mem_x", None),
+        for method, path, body, scope in (
+            ("POST", "/v1/memories", {"content": "x"}, "write"),
+            ("POST", "/v1/sessions", {"client": "api", "external_id": "x"}, "write"),
+            ("DELETE", "/v1/memories/mem_x", None, "forget"),
         ):
             answer = await client.request(method, path, json=body)
             assert answer.status_code == 403
-            assert "write" in answer.json()["detail"]
+            assert f"scope '{scope}'" in answer.json()["detail"]
+            assert f"--scopes read,{scope}" in answer.json()["hint"]
+
+
+async def test_who_may_write_may_not_forget_without_that_scope(served: str, parts: Parts) -> None:
+    key = await create_key(parts, name="a", pool="default", scopes=["read", "write"])
+    async with httpx2.AsyncClient(base_url=served, timeout=PATIENCE, headers=bearer(key.key)) as client:
+        memory = (await client.post("/v1/memories", json={"content": "A fact."})).json()["id"]
+        assert (await client.delete(f"/v1/memories/{memory}")).status_code == 403
+        assert (await client.get(f"/v1/memories/{memory}")).status_code == 200
+
+
+async def test_metrics_of_the_whole_server_need_the_admin_scope(served: str, parts: Parts) -> None:
+    await create_pool(parts, "other")
+    there = await create_key(parts, name="a", pool="other", scopes=["read", "write"])
+    here = await create_key(parts, name="b", pool="default", scopes=["read"])
+    operator = await create_key(parts, name="c", pool="default", scopes=["read", "admin"])
+    async with httpx2.AsyncClient(base_url=served, timeout=PATIENCE) as client:
+        opened = await client.post(
+            "/v1/sessions", json={"client": "api", "external_id": "x"}, headers=bearer(there.key)
+        )
+        said = {"messages": [{"external_id": "m", "role": "user", "content": "The river is high."}]}
+        path = f"/v1/sessions/{opened.json()['id']}/messages"
+        assert (await client.post(path, json=said, headers=bearer(there.key))).status_code == 200
+        shown = {
+            each.name: (await client.get("/metrics", headers=bearer(each.key))).text for each in (there, here, operator)
+        }
+    assert "esker_messages 1.0" in shown["a"]
+    assert "esker_messages 0.0" in shown["b"]
+    assert "esker_messages 1.0" in shown["c"]
+    assert ["http_request" in shown[name] for name in "abc"] == [False, False, True]
+    assert {line.split()[0] for line in shown["b"].splitlines()} <= {
+        line.split()[0] for line in shown["c"].splitlines()
+    }
+
+
+async def test_a_key_shows_the_day_of_its_last_use(served: str, parts: Parts) -> None:
+    key = await create_key(parts, name="a", pool="default", scopes=["read"])
+    assert [each.last_used_on for each in await list_keys(parts, "default")] == [None]
+    async with httpx2.AsyncClient(base_url=served, timeout=PATIENCE, headers=bearer(key.key)) as client:
+        await client.get("/v1/memories")
+    assert [each.last_used_on for each in await list_keys(parts, "default")] == [system_clock().date()]
 
 
 async def test_the_database_stores_only_hashes_of_keys(parts: Parts, owner_url: str) -> None:
@@ -138,7 +179,7 @@ async def test_unknown_http_methods_share_one_metric_series(served: str) -> None
     assert 'method="other"' in metrics
 
 
-@pytest.mark.parametrize("scopes", [[], ["admin"], ["read", "everything"]])
+@pytest.mark.parametrize("scopes", [[], ["everything"], ["read", "everything"]])
 async def test_unknown_scopes_are_refused(parts: Parts, scopes: list[str]) -> None:
     with pytest.raises(InvalidInput):
         await create_key(parts, name="a", pool="default", scopes=scopes)

@@ -11,7 +11,7 @@ from esker.server.core.errors import EskerError, NotFound
 from esker.server.core.records import Filter, Principal, Space
 from esker.server.db.database import Database
 from esker.server.store import vectors
-from esker.server.usecases.authenticate import SCOPES, create_pool
+from esker.server.usecases.authenticate import SCOPES, create_key, create_pool, keys_required, revoke_key
 from esker.server.usecases.expand import ExpandRequest, expand
 from esker.server.usecases.forget import forget
 from esker.server.usecases.ingest import IncomingMessage, ingest
@@ -94,6 +94,49 @@ async def test_a_connection_of_the_owner_takes_the_app_role(owner_url: str) -> N
         assert role["name"] == "esker_app"
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
             await database.ask("DROP TABLE memories")
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE pools SET keys_required = false",
+        "INSERT INTO pools (name, keys_required) VALUES ('x', false)",
+        "DELETE FROM pools",
+        "UPDATE api_keys SET scopes = ARRAY['admin']",
+        "UPDATE api_keys SET key_hash = sha256('x')",
+        "UPDATE api_keys SET expires_at = NULL",
+        "DELETE FROM api_keys",
+        "UPDATE audit SET actor = 'x'",
+        "DELETE FROM audit",
+        "TRUNCATE audit",
+        "SELECT require_keys()",
+    ],
+)
+async def test_the_role_that_serves_cannot_open_a_door_or_change_the_record(
+    parts: Parts, pool_id: str, statement: LiteralString
+) -> None:
+    await create_key(parts, name="a", pool="default", scopes=["read"])
+    with pytest.raises((psycopg.errors.InsufficientPrivilege, psycopg.errors.FeatureNotSupported)):
+        async with parts.database.tenant(pool_id) as connection:
+            await connection.execute(statement)
+
+
+async def test_a_revoked_key_stays_revoked_whatever_the_role_that_serves_tries(parts: Parts, pool_id: str) -> None:
+    await create_key(parts, name="a", pool="default", scopes=["read"])
+    await revoke_key(parts, key="a", pool="default")
+    with pytest.raises(psycopg.errors.IntegrityConstraintViolation, match="stays revoked"):
+        async with parts.database.tenant(pool_id) as connection:
+            await connection.execute("UPDATE api_keys SET revoked_at = NULL")
+
+
+async def test_any_key_that_is_stored_closes_the_server(parts: Parts, pool_id: str) -> None:
+    assert not await keys_required(parts)
+    async with parts.database.tenant(pool_id) as connection:
+        await connection.execute(
+            "INSERT INTO api_keys (pool_id, id, name, prefix, key_hash, scopes, created_at)"
+            " VALUES (current_pool(), 'key_1', 'a', 'esk_', sha256('x'), ARRAY['read'], now())"
+        )
+    assert await keys_required(parts)
 
 
 async def test_outside_a_pool_no_row_is_visible(parts: Parts, who: Principal, database: Database) -> None:

@@ -6,7 +6,6 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
-import uvicorn
 from starlette.types import ASGIApp
 
 from esker.embedding_worker.worker import run_worker
@@ -17,6 +16,7 @@ from esker.server.core.config.settings import Settings
 from esker.server.db.database import Database
 from esker.server.providers.local_embedder import LocalEmbedder
 from esker.server.providers.query_embedders import QueryEmbedders
+from esker.server.rest.connections import server_config
 from esker.server.usecases.parts import Parts
 
 
@@ -54,9 +54,7 @@ async def serving_app(app: ASGIApp) -> AsyncGenerator[str]:
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
         listener.bind(("127.0.0.1", 0))
         # On a busy machine a client would reuse a connection just as the server closes it for being idle.
-        config = uvicorn.Config(
-            app, log_config=None, timeout_keep_alive=300, timeout_graceful_shutdown=5, lifespan="auto"
-        )
+        config = server_config(app, timeout_keep_alive=300, timeout_graceful_shutdown=5)
         server = ServerWithoutSignals(config, started.set)
         task = asyncio.create_task(server.serve(sockets=[listener]))
         waiting = asyncio.create_task(started.wait())

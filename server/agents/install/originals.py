@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from esker.server.agents.install.disk import write
+from esker.server.agents.private_folder import make_private
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,7 @@ class Originals:
 
     def keep(self, original: Original) -> None:
         """Store an original. Raises OSError."""
-        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private(self._folder.parent, self._folder)
         before = None if original.before is None else base64.b64encode(original.before).decode()
         kept = {
             "client": original.client,

@@ -1,6 +1,8 @@
-"""The user's home directory, in which Esker keeps its files unless a setting names another directory."""
+"""The user's home and data directories, in which Esker keeps its files unless a setting names another directory."""
 
 import os
+import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 from esker.server.core.errors import Misconfigured
@@ -22,6 +24,16 @@ def expanded(path: Path) -> Path:
     if path.parts[:1] == ("~",) and not found.is_absolute():
         raise unknown_home()
     return found
+
+
+def data_dir(environ: Mapping[str, str]) -> Path:
+    """Return the directory of the embedded Postgres that `environ` names, else the usual one. Raises Misconfigured."""
+    if named := environ.get("ESKER_DATA_DIR"):
+        return expanded(Path(named)).absolute()
+    shared = Path(environ.get("XDG_DATA_HOME", ""))
+    if shared.is_absolute():
+        return shared / "esker"
+    return expanded(Path("~/Library/Application Support" if sys.platform == "darwin" else "~/.local/share")) / "esker"
 
 
 def unknown_home() -> Misconfigured:

@@ -4,17 +4,17 @@ Every field has a default that is right in production. The environment variable 
 capitals behind `ESKER_`; `docs/configuration.md` lists them, and a test compares the two.
 """
 
+import os
 import platform
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
-import platformdirs
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
 
 from esker.server.core.config.client_settings import CLIENT_SETTINGS, PREFIX, variable
-from esker.server.core.config.home import expanded, unknown_home
+from esker.server.core.config.home import data_dir, expanded
 from esker.server.core.config.prices import KNOWN, Price, read_prices
 from esker.server.core.errors import Misconfigured
 from esker.server.core.invalid_values import problem_with
@@ -37,7 +37,7 @@ class Settings(BaseModel):
 
     database_url: SecretStr | None = None
     """The address of an external Postgres. Unset: an embedded one runs in the data directory."""
-    data_dir: Path = Field(default_factory=lambda: _usual_data_dir())
+    data_dir: Path = Field(default_factory=lambda: data_dir(os.environ))
     """The directory of the embedded Postgres."""
     database_connections: Annotated[int, Field(ge=2, le=500)] = 10
     """The most connections that one server process opens."""
@@ -51,6 +51,15 @@ class Settings(BaseModel):
     otherwise any."""
     max_body_bytes: Annotated[int, Field(ge=1024)] = 32 * 1024 * 1024
     """The largest request body."""
+
+    requests_per_minute: Annotated[int, Field(ge=0)] = 12_000
+    """The most requests that one key may make in a minute; 0: no limit. The owner's own programs have no limit."""
+    address_requests_per_minute: Annotated[int, Field(ge=0)] = 24_000
+    """The most requests that may come from one address in a minute; 0: no limit."""
+    wrong_keys_per_minute: Annotated[int, Field(ge=0)] = 20
+    """The most wrong keys that one address may try in a minute; 0: no limit."""
+    trusted_proxies: tuple[str, ...] = ()
+    """Addresses of proxies, separated by commas, whose X-Forwarded-For names the address that limits apply to."""
 
     observer: ProviderChoice = "auto"
     """The observer: a language model, the extractive observer, or `off`; `auto` takes a model if one is configured."""
@@ -167,8 +176,9 @@ class Settings(BaseModel):
         }
         if "llm_api_key" not in values and environ.get("ANTHROPIC_API_KEY"):
             values["llm_api_key"] = environ["ANTHROPIC_API_KEY"]
-        if isinstance(hosts := values.get("allowed_hosts"), str):
-            values["allowed_hosts"] = tuple(host.strip() for host in hosts.split(",") if host.strip())
+        for name in ("allowed_hosts", "trusted_proxies"):
+            if isinstance(listed := values.get(name), str):
+                values[name] = tuple(each.strip() for each in listed.split(",") if each.strip())
         values |= {name: value for name, value in overrides.items() if value is not None}
         try:
             if isinstance(prices := values.get("llm_prices"), str):
@@ -178,13 +188,6 @@ class Settings(BaseModel):
             raise Misconfigured(_explain(error), hint="docs/configuration.md lists every setting.") from None
         except ValueError as error:
             raise Misconfigured(f"{PREFIX}LLM_PRICES: {error}.") from None
-
-
-def _usual_data_dir() -> Path:
-    try:
-        return Path(platformdirs.user_data_dir("esker"))
-    except RuntimeError as error:
-        raise unknown_home() from error
 
 
 def _explain(error: ValidationError) -> str:

@@ -156,3 +156,31 @@ WITH held AS (
 )
 UPDATE jobs j SET last_error = 'forgotten with what it was about'
 FROM held WHERE j.kind = held.kind AND j.subject = held.subject
+
+-- name: pool_backlog
+-- How much work waits in this pool, and how well its transcripts are covered.
+WITH covered AS (
+    SELECT s.last_seq, s.observed_seq, coalesce(sum(g.last_seq - g.first_seq + 1), 0) AS messages
+    FROM sessions s
+    LEFT JOIN observation_groups g ON g.pool_id = s.pool_id AND g.session_id = s.id
+    WHERE s.pool_id = current_pool() AND s.last_seq > 0
+    GROUP BY s.pool_id, s.id
+)
+SELECT (SELECT coalesce(sum(s.unobserved_tokens), 0) FROM sessions s
+        WHERE s.pool_id = current_pool() AND s.unobserved_tokens > 0) AS unobserved_tokens,
+       (SELECT coalesce(max(extract(epoch FROM %(now)s - m.received_at)), 0)
+        FROM sessions s
+        JOIN messages m ON m.pool_id = s.pool_id AND m.session_id = s.id AND m.seq = s.observed_seq + 1
+        WHERE s.pool_id = current_pool() AND s.unobserved_tokens > 0) AS oldest_unobserved_seconds,
+       (SELECT count(*) FROM jobs WHERE pool_id = current_pool() AND state <> 'dead') AS jobs_waiting,
+       (SELECT count(*) FROM jobs WHERE pool_id = current_pool() AND state = 'dead') AS jobs_dead,
+       (SELECT count(*) FROM embedding_attempts WHERE pool_id = current_pool() AND NOT dead) AS embeddings_waiting,
+       (SELECT count(*) FROM embedding_attempts WHERE pool_id = current_pool() AND dead) AS embeddings_dead,
+       (SELECT coalesce(min(p.agreement), 1) FROM vector_probes p
+        JOIN embedding_spaces e ON e.pool_id = p.pool_id AND e.name = p.space AND e.state = 'active'
+        WHERE p.pool_id = current_pool() AND to_regclass(vector_index(p.pool_id, p.space, p.tier)) IS NOT NULL
+       ) AS lowest_index_agreement,
+       coalesce(sum(last_seq), 0) AS messages, coalesce(sum(c.messages), 0) AS covered_messages,
+       coalesce(sum(observed_seq - c.messages), 0) AS lost_messages,
+       coalesce(min(c.messages::float8 / last_seq), 1) AS lowest_coverage
+FROM covered c

@@ -1,6 +1,6 @@
 -- name: find
 -- The pool and the scopes of a valid key, by its hash.
-SELECT pool_id::text, pool_name, key_id, scopes FROM find_api_key(%(hash)s, %(now)s)
+SELECT pool_id::text, pool_name, key_id, scopes, last_used_on FROM find_api_key(%(hash)s, %(now)s)
 
 -- name: keyless
 -- A pool by its name, and whether any pool has ever had a key.
@@ -11,9 +11,10 @@ FROM (VALUES (%(name)s)) AS asked (name) LEFT JOIN pools AS pool USING (name)
 -- Whether any pool has ever had a key.
 SELECT EXISTS (SELECT FROM pools WHERE keys_required) AS required
 
--- name: require
--- From the first key on, keys are required.
-UPDATE pools SET keys_required = true WHERE id = current_pool() AND NOT keys_required
+-- name: note_use
+-- Record the day on which a key was used, unless a later one is known.
+UPDATE api_keys SET last_used_on = %(day)s
+WHERE pool_id = current_pool() AND id = %(id)s AND (last_used_on IS NULL OR last_used_on < %(day)s)
 
 -- name: insert
 -- Store a new key's hash; the key itself is never stored. Does nothing if its name is taken.
@@ -23,7 +24,7 @@ ON CONFLICT (pool_id, name) WHERE revoked_at IS NULL DO NOTHING
 
 -- name: list
 -- The keys of this pool, revoked ones included.
-SELECT id, name, prefix, scopes, created_at, expires_at, revoked_at FROM api_keys ORDER BY created_at, id
+SELECT id, name, prefix, scopes, created_at, expires_at, revoked_at, last_used_on FROM api_keys ORDER BY created_at, id
 
 -- name: revoke
 -- Revoke a key by its id or its name.

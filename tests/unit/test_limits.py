@@ -1,0 +1,98 @@
+"""Limits: who has to wait, for how long, and who does not."""
+
+import pytest
+
+from esker.server.core.errors import TooManyRequests
+from esker.server.rest import limits
+from esker.server.rest.limits import Rate, WrongKeys
+
+
+class Stopwatch:
+    """Seconds that pass when told to."""
+
+    def __init__(self) -> None:
+        self.now = 1_000.0
+
+    def __call__(self) -> float:
+        """Return the seconds."""
+        return self.now
+
+
+@pytest.fixture
+def watch() -> Stopwatch:
+    """A clock of a rate."""
+    return Stopwatch()
+
+
+def refused(rate: Rate, caller: str = "a") -> float:
+    """Return the seconds that a refusal names; 0 if the request is allowed."""
+    try:
+        rate.take(caller, "No.")
+    except TooManyRequests as error:
+        return error.seconds
+    return 0.0
+
+
+def test_a_minutes_requests_may_come_at_once_and_then_one_at_a_time(watch: Stopwatch) -> None:
+    rate = Rate(60, watch)
+    assert [refused(rate) for _ in range(60)] == [0.0] * 60
+    assert refused(rate) == pytest.approx(1.0)
+    watch.now += 1.0
+    assert refused(rate) == 0.0
+    assert refused(rate) == pytest.approx(1.0)
+
+
+def test_who_waits_as_long_as_it_is_told_is_allowed(watch: Stopwatch) -> None:
+    rate = Rate(7, watch)
+    for _ in range(50):
+        watch.now += refused(rate) + 1e-6
+    assert refused(rate) in (0.0, pytest.approx(60 / 7, rel=0.01))
+
+
+def test_refused_requests_do_not_count(watch: Stopwatch) -> None:
+    rate = Rate(2, watch)
+    for _ in range(100):
+        refused(rate)
+    watch.now += 30.0
+    assert refused(rate) == 0.0
+
+
+def test_callers_have_a_rate_each_and_zero_is_no_limit(watch: Stopwatch) -> None:
+    rate = Rate(1, watch)
+    assert [refused(rate, "a"), refused(rate, "b")] == [0.0, 0.0]
+    assert refused(rate, "a") > 0
+    free = Rate(0, watch)
+    assert not any(refused(free) for _ in range(1_000))
+
+
+def test_memory_for_callers_is_bounded(watch: Stopwatch, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "_MOST_CALLERS", 3)
+    rate = Rate(1, watch)
+    assert not any(refused(rate, caller) for caller in "abcd")
+    assert refused(rate, "d") > 0
+    assert refused(rate, "a") == 0.0
+
+
+def test_a_right_key_is_never_slowed_down_by_wrong_ones(watch: Stopwatch) -> None:
+    keys = WrongKeys(Rate(3, watch))
+    keys.begin("here", "right")
+    keys.was_right("here", "right")
+    for n in range(3):
+        keys.begin("here", f"wrong {n}")
+        keys.was_wrong(f"wrong {n}")
+    with pytest.raises(TooManyRequests):
+        keys.begin("here", "wrong")
+    keys.begin("here", "right")
+    keys.begin("elsewhere", "wrong")
+
+
+def test_right_keys_cost_no_tries_and_a_revoked_one_does(watch: Stopwatch) -> None:
+    keys = WrongKeys(Rate(1, watch))
+    for n in range(20):
+        keys.begin("here", f"right {n}")
+        keys.was_right("here", f"right {n}")
+    keys.begin("here", "right 1")
+    keys.was_wrong("right 1")
+    keys.begin("here", "right 1")
+    with pytest.raises(TooManyRequests):
+        keys.begin("here", "right 1")
