@@ -41,7 +41,10 @@ VERBS: dict[str, tuple[str, str]] = {
     "expand": ("expand", "Show the sources of a memory or a passage, and the messages around them."),
     "memories": ("memories", "List memories, newest first."),
     "remember": ("memories", "Write a memory about the current repository; outside of one, about all projects."),
-    "forget": ("memories", "Delete a memory and its duplicates, or a passage and its messages' words."),
+    "forget": (
+        "forgetting",
+        "Delete memories, passages, or all that says some words, with what was drawn from it and repeats it.",
+    ),
     "export": ("exporting", "Write a pool's memory into files: all of it, a MEMORY.md, daily logs."),
     "import": ("importing", "Read a file that `esker export jsonl` has written."),
     "spend": ("spend", "Show the cost of language models, and the daily cap."),

@@ -20,13 +20,14 @@ from esker.server.cli.connection import connect, read_as
 from esker.server.core.config.logs import configure_logs
 from esker.server.core.conversation.records import Passage
 from esker.server.core.errors import NotFound
+from esker.server.core.facts.forgetting import Receipt
 from esker.server.core.ids import is_passage
 from esker.server.core.json_input import clean_document
 from esker.server.core.jsonrpc import refusal
 from esker.server.core.recall.answer import Recalled
 from esker.server.core.recall.expansion import Expansion
 from esker.server.core.records import SourcedMemory
-from esker.server.core.reports import PoolStatus, Receipt
+from esker.server.core.reports import PoolStatus
 from esker.server.tools.backend import Backend
 from esker.server.tools.mcp_server import EskerMcp, make_mcp
 from esker.server.usecases.correct import Correction

@@ -1,8 +1,7 @@
-"""`esker recall`, `memories`, `remember` and `forget`."""
+"""`esker recall`, `memories` and `remember`."""
 
 import os
 from typing import Annotated, Any
-from urllib.parse import quote
 
 import typer
 
@@ -178,21 +177,3 @@ def _current_project() -> str | None:
     project = repository_of(here)
     settings = ClientSettings.from_environment(os.environ)
     return None if is_excluded(here, project, settings.exclude) else project
-
-
-@app.command()
-def forget(
-    text_id: Annotated[str, typer.Argument(help="The id of a memory or a passage: mem_… or psg_…", metavar="ID")],
-    messages: Annotated[bool, typer.Option(help="Also forget the words of the messages it came from.")] = False,
-    as_json: AsJson = False,
-) -> None:
-    """Delete a memory and its duplicates, or a passage and its messages' words."""
-    receipt = connect().delete(f"/v1/memories/{quote(text_id, safe='')}?messages={str(messages).lower()}")
-    if as_json:
-        print_json(receipt)
-    else:
-        names = {"memories": "memory", "vectors": "vector", "packs": "pack", "messages": "message"}
-        say(f"Forgotten: {', '.join(counted(receipt[many], one) for many, one in names.items())}.")
-        if receipt["restored"]:
-            again = counted(receipt["restored"], "memory that it had replaced is", "memories that it had replaced are")
-            say(f"{again} live again.")

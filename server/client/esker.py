@@ -14,10 +14,11 @@ from esker.server.client.connection import HttpConnection
 from esker.server.client.session import Session
 from esker.server.core.config.client_settings import ClientSettings
 from esker.server.core.config.local_token import token_for
+from esker.server.core.facts.forgetting import Receipt
 from esker.server.core.recall.answer import Recalled
 from esker.server.core.recall.expansion import Expansion
 from esker.server.core.records import AskedTier, Category, Kind, Priority, Scope, SourcedMemory
-from esker.server.core.reports import PoolStatus, Receipt
+from esker.server.core.reports import PoolStatus
 
 _RECALLED = TypeAdapter(Recalled)
 _EXPANSION = TypeAdapter(Expansion)
@@ -143,9 +144,13 @@ class Esker:
         correction |= {"external_id": external_id}
         return _MEMORY.validate_python(await self._connection.patch(_path(memory_id), _without_none(correction)))
 
-    async def forget(self, memory_id: str, *, messages: bool = False) -> Receipt:
-        """Delete a memory and its duplicates; with `messages` also the words of its source messages."""
-        return _RECEIPT.validate_python(await self._connection.delete(_path(memory_id), messages=messages))
+    async def forget(self, memory_id: str, *, messages: bool = False, echoes: bool = True) -> Receipt:
+        """Delete a memory and its duplicates; with `messages` also the words of its source messages.
+
+        `echoes` includes memories and messages that only repeat it.
+        """
+        answer = await self._connection.delete(_path(memory_id), messages=messages, echoes=echoes)
+        return _RECEIPT.validate_python(answer)
 
     async def expand(self, memory_id: str, *, around: int = 2, max_tokens: int = 10_000) -> Expansion:
         """Return the sources of a memory or a passage, and the messages around them."""

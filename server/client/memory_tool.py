@@ -208,7 +208,8 @@ class EskerMemoryTool(BetaAsyncAbstractMemoryTool):
 
     async def _forget_row(self, memory_id: str) -> None:
         try:
-            await self._esker.forget(memory_id)
+            # A file with the same words in another project is another file.
+            await self._esker.forget(memory_id, echoes=False)
         except NotFound:
             return  # already forgotten with another note of the same words
 

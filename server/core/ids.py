@@ -9,7 +9,7 @@ import secrets
 from datetime import datetime
 from typing import Literal
 
-Prefix = Literal["ses", "grp", "mem", "psg", "ref", "key"]
+Prefix = Literal["ses", "grp", "mem", "psg", "ref", "key", "fgt"]
 
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 _LENGTH = 26

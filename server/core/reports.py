@@ -10,22 +10,6 @@ _LONGEST_LINE = 300  # characters of a worker's output that a report repeats
 
 
 @dataclass(frozen=True, slots=True)
-class Receipt:
-    """How much was forgotten; `memories` includes `reflections`.
-
-    `restored` rows had been superseded by a forgotten row, and are live again.
-    """
-
-    id: str
-    memories: int
-    reflections: int
-    restored: int
-    vectors: int
-    packs: int
-    messages: int
-
-
-@dataclass(frozen=True, slots=True)
 class PoolStatus:
     """How much a pool holds and how ready it is.
 

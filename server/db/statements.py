@@ -21,9 +21,10 @@ A statement may contain an earlier one of the file in the same way, by its name 
 A name with `{tier}` defines two statements, one for memories and one for passages: `{tier}` becomes `memory` or
 `passage` in the name and in the body, also in names of columns, `{{tier}_seen}`.
 
-The statements are typed LiteralString, so the type checker refuses SQL that is built at run time. Two exceptions are
-the table of a space, `{vectors}`, which `for_space` inserts as a quoted identifier, and the pool, `{pool}`, which
-`for_pool` inserts as a quoted uuid where Postgres needs a constant.
+The statements are typed LiteralString, so the type checker refuses SQL that is built at run time. Three exceptions
+are the table of a space, `{vectors}`, which `for_space` inserts as a quoted identifier, a registered column, which
+`for_column` inserts with its table, and the pool, `{pool}`, which `for_pool` inserts as a quoted uuid where Postgres
+needs a constant.
 """
 
 import json
@@ -95,6 +96,13 @@ def as_json(rows: Iterable[Mapping[str, Any]]) -> str:
 def for_space(statement: LiteralString, space: str) -> LiteralString:
     """Return `statement` with `{vectors}` replaced by the table of the embedding space `space`."""
     return cast(LiteralString, sql.SQL(statement).format(vectors=sql.Identifier(f"embeddings_{space}")).as_string())
+
+
+@cache
+def for_column(statement: LiteralString, table: str, column: str) -> LiteralString:
+    """Return `statement` with `{table}` and `{column}` replaced by those of a registered column, quoted."""
+    names = {"table": sql.Identifier(table), "column": sql.Identifier(column)}
+    return cast(LiteralString, sql.SQL(statement).format(**names).as_string())
 
 
 @lru_cache(maxsize=_POOLS)

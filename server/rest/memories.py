@@ -7,16 +7,17 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import PlainTextResponse
 
 from esker.server.core.conversation.records import Passage
+from esker.server.core.facts.forgetting import ForgetPlan, ForgetRequest, Receipt, Selection
 from esker.server.core.recall.answer import Recalled
 from esker.server.core.recall.expansion import Expansion
 from esker.server.core.recall.expansion_fit import MIN_TOKENS
 from esker.server.core.recall.rendering import recalled_text
 from esker.server.core.records import Filter, Kind, Priority, SourcedMemory, at_least
-from esker.server.core.reports import Receipt
 from esker.server.rest.context import WithParts, WithPrincipal
 from esker.server.rest.json_route import JsonRoute
 from esker.server.rest.schemas import (
     CorrectionIn,
+    ForgetIn,
     MemoriesIn,
     MemoriesOut,
     MemoryIn,
@@ -27,7 +28,7 @@ from esker.server.rest.schemas import (
 )
 from esker.server.usecases.correct import Correction, correct
 from esker.server.usecases.expand import MAX_AROUND, MAX_TOKENS, ExpandRequest, expand
-from esker.server.usecases.forget import forget
+from esker.server.usecases.forget import forget, forget_text, plan_forgetting
 from esker.server.usecases.recall import recall
 from esker.server.usecases.recall_request import RecallRequest
 from esker.server.usecases.remember import Note, get_text, list_memories, remember, remember_one
@@ -115,12 +116,28 @@ async def correct_memory(
 
 
 @router.delete("/memories/{memory_id}")
-async def delete(memory_id: str, parts: WithParts, principal: WithPrincipal, messages: bool = False) -> Receipt:
+async def delete(
+    memory_id: str, parts: WithParts, principal: WithPrincipal, messages: bool = False, echoes: bool = True
+) -> Receipt:
     """Forget one row and everything drawn from it; with `messages`, also the words of its source messages.
 
-    A passage is forgotten with the words of its messages and the rows drawn from them.
+    `echoes` includes rows and messages that only repeat it, such as the assistant's "Understood, …". A passage is
+    forgotten with the words of its messages and the rows drawn from them.
     """
-    return await forget(parts, principal, memory_id, with_messages=messages)
+    return await forget_text(parts, principal, memory_id, with_messages=messages, echoes=echoes)
+
+
+@router.post("/forget", response_model=Receipt | ForgetPlan)
+async def forget_selected(body: ForgetIn, parts: WithParts, principal: WithPrincipal) -> Receipt | ForgetPlan:
+    """Forget what is named by ids, words or limits; with `dry_run`, only show what would be forgotten.
+
+    Words find every text that says one of them. Limits narrow that, or, without words, select everything within them.
+    """
+    chosen = Selection(**body.model_dump(exclude={"messages", "echoes", "dry_run"}))
+    request = ForgetRequest(chosen, body.messages, body.echoes)
+    if body.dry_run:
+        return await plan_forgetting(parts, principal.pool_id, request)
+    return await forget(parts, principal, request)
 
 
 @router.post("/recall", response_model=Recalled, responses={200: {"content": {"text/plain": {}}}})

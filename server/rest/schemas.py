@@ -26,6 +26,7 @@ from esker.server.core.records import (
     SourcedMemory,
     Trust,
 )
+from esker.server.usecases.forget import MOST_IDS, MOST_WORDS
 from esker.server.usecases.recall_request import MAX_LIMIT, MAX_QUERY_CHARACTERS, MAX_WITHOUT, MIN_TOKENS
 from esker.server.usecases.receive_event import EventKind
 from esker.server.usecases.reflect_pool import BATCH_TOKENS, MIN_TARGET_TOKENS, RowBatch
@@ -219,6 +220,26 @@ class CorrectionIn(StrictBody):
     category: Category | None = None
     tags: Annotated[list[Tag], Field(max_length=64)] | None = None
     external_id: ExternalId | None = None
+
+
+class ForgetIn(StrictBody):
+    """A request to forget `ids` alone, or what says one of `words` within the limits, or all within the limits.
+
+    `source` is a trust (`user`, `assistant`, `tool`, `external`) or the author of memories. `messages` are blanked,
+    too, unless ids are given. With `dry_run` nothing changes.
+    """
+
+    ids: Annotated[list[Annotated[str, Field(min_length=1, max_length=64)]], Field(max_length=MOST_IDS)] = []
+    words: Annotated[list[QueryText], Field(max_length=MOST_WORDS)] = []
+    session_id: str | None = None
+    project: ProjectName | None = None
+    client: ClientName | None = None
+    source: Annotated[str, Field(min_length=1, max_length=200)] | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+    messages: bool | None = None
+    echoes: bool = True
+    dry_run: bool = False
 
 
 class MemoriesIn(StrictBody):

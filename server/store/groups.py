@@ -1,6 +1,5 @@
 """Observation groups: which messages an observer call covered."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -104,8 +103,3 @@ async def since(connection: Connection, session_id: str, seq: int) -> list[Group
     async with connection.cursor(row_factory=class_row(GroupOutcome)) as cursor:
         await cursor.execute(SQL["since"], {"session": session_id, "after": seq})
         return await cursor.fetchall()
-
-
-async def forget_around(connection: Connection, session_id: str, seqs: Sequence[int]) -> None:
-    """Delete the task, continuation and title of groups that cover any of these messages."""
-    await connection.execute(SQL["forget_around"], {"session": session_id, "seqs": list(seqs)})

@@ -151,11 +151,6 @@ async def cover(connection: Connection, session_id: str, first_seq: int, last_se
         raise LeaseLost("Another worker has observed these messages.")
 
 
-async def forget_task(connection: Connection, session_id: str) -> None:
-    """Delete the task, continuation and title, which may repeat forgotten text."""
-    await connection.execute(SQL["forget_task"], {"id": session_id})
-
-
 async def reflect_at(connection: Connection, session_id: str, tokens: int | None) -> None:
     """Set how many tokens of live observations trigger the next automatic reflection; None: the usual trigger."""
     await connection.execute(SQL["reflect_at"], {"id": session_id, "tokens": tokens})

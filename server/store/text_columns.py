@@ -2,7 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
+
+from esker.server.core.text.phrases import Phrases
+from esker.server.db.database import Connection
+from esker.server.db.statements import Statements, for_column
+
+SQL = Statements(Path(__file__).parent / "sql/text_columns.sql")
 
 TextShape = Literal["text", "list", "json"]
 
@@ -122,3 +129,14 @@ HOLDS_NO_TEXT: Mapping[str, str] = {
     "embeddings.embedding": "a vector, which is deleted with its text",
 }  # fmt: skip
 """The other columns that are no numbers, times or booleans, and why they hold no words; `embeddings` is any space."""
+
+
+async def containing(connection: Connection, phrases: Phrases) -> dict[str, int]:
+    """Return how many texts of the pool contain one of some phrases, by column, without columns in which none does."""
+    found: dict[str, int] = {}
+    for column in TEXT_COLUMNS if phrases else ():
+        statement = for_column(SQL["containing"], column.table, column.column)
+        rows = await (await connection.execute(statement, {"patterns": list(phrases.patterns)})).fetchall()
+        if count := sum(phrases.found_in_json(value) for (value,) in rows):
+            found[column.name] = count
+    return found

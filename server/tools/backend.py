@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from esker.server.core.conversation.records import Passage
+from esker.server.core.facts.forgetting import Receipt
 from esker.server.core.recall.answer import Recalled
 from esker.server.core.recall.expansion import Expansion
 from esker.server.core.records import SourcedMemory
-from esker.server.core.reports import PoolStatus, Receipt
+from esker.server.core.reports import PoolStatus
 from esker.server.usecases.correct import Correction
 from esker.server.usecases.expand import ExpandRequest
 from esker.server.usecases.recall_request import RecallRequest

@@ -3,15 +3,16 @@
 from starlette.requests import Request
 
 from esker.server.core.conversation.records import Passage
+from esker.server.core.facts.forgetting import Receipt
 from esker.server.core.recall.answer import Recalled
 from esker.server.core.recall.expansion import Expansion
 from esker.server.core.records import Principal, SourcedMemory
-from esker.server.core.reports import PoolStatus, Receipt
+from esker.server.core.reports import PoolStatus
 from esker.server.tools.backend import Backend
 from esker.server.usecases.authenticate import check_scope
 from esker.server.usecases.correct import Correction, correct
 from esker.server.usecases.expand import ExpandRequest, expand
-from esker.server.usecases.forget import forget
+from esker.server.usecases.forget import forget_text
 from esker.server.usecases.give_briefing import give_briefing
 from esker.server.usecases.pack import get_pack
 from esker.server.usecases.parts import Parts
@@ -37,7 +38,7 @@ def backend_of(parts: Parts) -> Backend:
         return await correct(parts, _allowed(request, "write"), memory_id, correction)
 
     async def forgotten(request: Request, text_id: str, with_messages: bool) -> Receipt:
-        return await forget(parts, _allowed(request, "forget"), text_id, with_messages=with_messages)
+        return await forget_text(parts, _allowed(request, "forget"), text_id, with_messages=with_messages)
 
     async def status(request: Request) -> PoolStatus:
         principal = _principal(request)

@@ -9,8 +9,8 @@ from mcp.types import CallToolResult, TextContent, ToolAnnotations
 from pydantic import Field
 
 from esker.server.core.counts import counted
+from esker.server.core.facts.forgetting import Receipt
 from esker.server.core.records import Category, Priority, SourcedMemory
-from esker.server.core.reports import Receipt
 from esker.server.tools.backend import Backend
 from esker.server.tools.errors import exact_id, tool_errors
 from esker.server.usecases.correct import Correction
@@ -122,7 +122,7 @@ def add_forget(mcp: MCPServer[Any], backend: Backend) -> None:
         with tool_errors(_ID_HINT):
             receipt = await backend.forget(ctx.request_context.request, exact, messages)
         return CallToolResult(
-            content=[TextContent(type="text", text=_receipt_text(receipt))],
+            content=[TextContent(type="text", text=_receipt_text(exact, receipt))],
             structured_content={name: getattr(receipt, name) for name in _COUNTED} | {"id": receipt.id},
         )
 
@@ -141,6 +141,6 @@ _COUNTED = {
 """The counts of a receipt, with their singular and plural."""
 
 
-def _receipt_text(receipt: Receipt) -> str:
+def _receipt_text(text_id: str, receipt: Receipt) -> str:
     parts = [counted(count, *words) for name, words in _COUNTED.items() if (count := getattr(receipt, name))]
-    return f"Forgotten: {receipt.id} ({'; '.join(parts)})."
+    return f"Forgotten: {text_id} ({'; '.join(parts)})."

@@ -18,7 +18,7 @@ from esker.server.db.database import Database
 from esker.server.providers.extractive_roles import ExtractiveObserver
 from esker.server.providers.roles import Meter
 from esker.server.store import memories, sessions
-from esker.server.usecases.forget import forget
+from esker.server.usecases.forget import forget_text
 from esker.server.usecases.ingest import IncomingMessage, ingest
 from esker.server.usecases.observe import observe, observe_leased
 from esker.server.usecases.open_session import SessionRequest, get_session, open_session
@@ -172,7 +172,7 @@ async def test_a_reflection_that_commits_while_its_source_is_forgotten_is_forgot
     reflected = indexed([reflection_of(row, parts.clock())])
     async with database.tenant(who.pool_id) as connection:
         await sessions.lock(connection, session_id)  # as a reflection that is about to commit
-        forgetting = asyncio.create_task(forget(parts, who, row.id, with_messages=False))
+        forgetting = asyncio.create_task(forget_text(parts, who, row.id, with_messages=False))
         while not (await database.ask(WAITING))[0]["waiting"]:
             assert not forgetting.done()
         await memories.insert(connection, reflected)

@@ -21,7 +21,7 @@ from esker.server.core.records import Filter, JobKind, Principal
 from esker.server.db.database import Connection, Database
 from esker.server.providers.extractive_roles import ExtractiveObserver
 from esker.server.providers.roles import Meter
-from esker.server.usecases.forget import forget
+from esker.server.usecases.forget import forget_text
 from esker.server.usecases.ingest import IncomingMessage, ingest
 from esker.server.usecases.observe import observe, observe_leased
 from esker.server.usecases.open_session import SessionRequest, open_session
@@ -275,7 +275,7 @@ class World:
         rows = await list_memories(self.parts, self.who.pool_id, Filter(self.clock()), before=None, limit=100)
         if rows:
             gone = self.dice.choice(rows)
-            forgetting = forget(self.parts, self.who, gone.id, with_messages=self.dice.random() < 0.3)
+            forgetting = forget_text(self.parts, self.who, gone.id, with_messages=self.dice.random() < 0.3)
             await self._at_once(forgetting, self.reflect_all(), self.pack())
 
 

@@ -13,7 +13,7 @@ from esker.server.db.database import Database
 from esker.server.store import vectors
 from esker.server.usecases.authenticate import SCOPES, create_key, create_pool, keys_required, revoke_key
 from esker.server.usecases.expand import ExpandRequest, expand
-from esker.server.usecases.forget import forget
+from esker.server.usecases.forget import forget_text
 from esker.server.usecases.ingest import IncomingMessage, ingest
 from esker.server.usecases.observe import observe
 from esker.server.usecases.open_session import SessionRequest, get_session, open_session
@@ -181,12 +181,12 @@ async def test_ids_of_another_pool_are_not_found(parts: Parts, who: Principal, s
     attempts = [
         get_text(parts, other, window.id),
         expand(parts, other, ExpandRequest(window.id)),
-        forget(parts, stranger, window.id, with_messages=True),
+        forget_text(parts, stranger, window.id, with_messages=True),
         get_session(parts, other, session.id),
         get_pack(parts, other, session.id),
         get_memory(parts, other, note),
         expand(parts, other, ExpandRequest(note)),
-        forget(parts, stranger, note, with_messages=True),
+        forget_text(parts, stranger, note, with_messages=True),
         observe(parts, other, session.id, wait=True),
         reflect(parts, other, session.id, wait=True),
         ingest(parts, other, session.id, [IncomingMessage("m2", "user", "hi")]),

@@ -20,7 +20,7 @@ from esker.server.store.messages import MessageToStore
 from esker.server.usecases.authenticate import create_pool
 from esker.server.usecases.embed import embed_due, keep_up, make_space, register
 from esker.server.usecases.export import export
-from esker.server.usecases.forget import forget
+from esker.server.usecases.forget import forget_text
 from esker.server.usecases.import_pool import import_pool
 from esker.server.usecases.ingest import IncomingMessage, ingest
 from esker.server.usecases.inspect import retry
@@ -96,7 +96,7 @@ async def test_forgetting_a_passage_locks_all_its_sessions_in_order(
         [[passage_id]] = await cursor.fetchall()
     async with asyncio.TaskGroup() as tasks, database.tenant(who.pool_id) as connection:
         await sessions.lock(connection, ids[0])
-        forgetting = tasks.create_task(forget(parts, who, passage_id, with_messages=False))
+        forgetting = tasks.create_task(forget_text(parts, who, passage_id, with_messages=False))
         await until_somebody_waits(database, forgetting)
         await sessions.lock(connection, ids[1])
     assert forgetting.result().memories == 1
@@ -148,7 +148,7 @@ class Crowd:
         for _ in range(self.rounds):
             notes = [Note(f"River number {self.dice.random()} runs.") for _ in range(6)]
             ids = await remember(self.parts, self.who, notes)
-            await asyncio.gather(*(forget(self.parts, self.who, i, with_messages=False) for i in ids))
+            await asyncio.gather(*(forget_text(self.parts, self.who, i, with_messages=False) for i in ids))
 
     async def tell_and_forget(self) -> None:
         """Send more messages in sessions, and forget them."""
@@ -158,7 +158,7 @@ class Crowd:
                 found = await (await connection.execute("SELECT id FROM passages")).fetchall()
             for (passage_id,) in self.dice.sample(found, min(3, len(found))):
                 with suppress(NotFound):
-                    await forget(self.parts, self.who, passage_id, with_messages=True)
+                    await forget_text(self.parts, self.who, passage_id, with_messages=True)
 
     async def go_back(self) -> None:
         """Go back to the other model."""

@@ -33,7 +33,7 @@ from esker.server.usecases.embed import (
     register,
     switch_when_complete,
 )
-from esker.server.usecases.forget import forget
+from esker.server.usecases.forget import forget_text
 from esker.server.usecases.inspect import stuck
 from esker.server.usecases.parts import Parts
 from esker.server.usecases.recall import recall
@@ -285,7 +285,7 @@ async def test_vectors_of_forgotten_rows_are_deleted(
 ) -> None:
     [memory_id] = await remember(asking, who, [Note("A river.")])
     await drain(asking, embedder, space)
-    receipt = await forget(asking, who, memory_id, with_messages=False)
+    receipt = await forget_text(asking, who, memory_id, with_messages=False)
     assert receipt.vectors == 1
     with psycopg.connect(owner_url) as connection:
         connection.execute(

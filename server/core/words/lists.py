@@ -21,6 +21,7 @@ _APOSTROPHE = re.compile(r"(?<=\w)'(?=\w)")
 _OFTEN_LEFT_OUT = re.compile(r"(?<=n)'(?=t(?!\w))|(?<=\blet)'(?=s)|(?<=\bthat)'(?=s)|(?<=\bi)'(?=m\b|ve\b)")
 _IN_CJK = re.compile(f"[{CJK}]")
 # These characters make an entry a regular expression. A full stop alone does not: abbreviations end with one.
+_ORDINARY = re.compile(r"[^\W\d_]{3,}")
 _SYNTAX = re.compile(r"[\\^$|?*+()\[\]{}]")
 
 
@@ -46,6 +47,15 @@ def values(path: str) -> Mapping[str, object]:
     if not present:
         raise KeyError(path)
     return present
+
+
+@cache
+def all_words() -> frozenset[str]:
+    """Return every word that occurs in a list of any language: ordinary words, though by far not all of them."""
+    found = (
+        files("esker.server.core.words").joinpath(f"{name}.toml").read_text(encoding="utf-8") for name in LANGUAGES
+    )
+    return frozenset(word.casefold() for text in found for word in _ORDINARY.findall(text))
 
 
 @cache

@@ -34,10 +34,3 @@ SELECT (SELECT count(*) FROM observation_groups WHERE session_id = %(session)s),
 SELECT g.id, g.observer, ARRAY(SELECT m.id FROM memories m WHERE m.group_id = g.id ORDER BY m.id) AS memory_ids,
        g.merged, g.replaced, g.refused
 FROM observation_groups g WHERE g.session_id = %(session)s AND g.first_seq > %(after)s ORDER BY g.first_seq
-
--- name: forget_around
--- Delete the task, continuation and title of groups that cover any of these messages.
-UPDATE observation_groups
-SET current_task = NULL, suggested_continuation = NULL, thread_title = NULL
-WHERE session_id = %(session)s
-  AND EXISTS (SELECT FROM unnest(%(seqs)s::bigint[]) AS seq WHERE seq BETWEEN first_seq AND last_seq)

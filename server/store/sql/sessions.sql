@@ -81,10 +81,6 @@ SET observed_seq = %(last_seq)s,
 WHERE id = %(id)s AND observed_seq = %(first_seq)s - 1 AND last_seq >= %(last_seq)s
 RETURNING observed_seq
 
--- name: forget_task
--- Delete the task, continuation and title of a session.
-UPDATE sessions SET current_task = NULL, suggested_continuation = NULL, thread_title = NULL WHERE id = %(id)s
-
 -- name: reflect_at
 -- Set how many tokens of live observations trigger the next automatic reflection; NULL: the usual trigger.
 UPDATE sessions SET reflect_at_tokens = %(tokens)s WHERE id = %(id)s

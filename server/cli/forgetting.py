@@ -1,0 +1,92 @@
+"""`esker forget`."""
+
+from typing import Annotated, Any
+
+import typer
+
+from esker.server.cli.connection import Api, connect
+from esker.server.cli.output import AsJson, print_json, say
+from esker.server.cli.sessions import resolve_session
+from esker.server.cli.times import ACCEPTED, as_sent, typed_time
+from esker.server.core.counts import counted
+
+app = typer.Typer(add_completion=False)
+
+_COUNTED = {"memories": "memory", "vectors": "vector", "packs": "pack", "messages": "message", "notes": "note"}
+_WHY = {"asked": "", "same": ", says the same", "drawn": ", was drawn from it", "echo": ", repeats it"}
+
+
+@app.command()
+def forget(
+    ids: Annotated[
+        list[str] | None, typer.Argument(help="Ids of memories or passages: mem_… or psg_…", metavar="ID")
+    ] = None,
+    words: Annotated[
+        list[str] | None, typer.Option(help="Everything that says these words; if repeated, any of them.")
+    ] = None,
+    session: Annotated[str | None, typer.Option(help="Only of this session: Esker's id or the client's own.")] = None,
+    project: Annotated[str | None, typer.Option(help="Only of this project.")] = None,
+    client: Annotated[str | None, typer.Option(help="Only of this client, such as claude-code.")] = None,
+    source: Annotated[
+        str | None, typer.Option(help="Only from this source: user, assistant, tool, external, or an author.")
+    ] = None,
+    since: Annotated[str | None, typer.Option(help=f"Only what was said from this on: {ACCEPTED}.")] = None,
+    until: Annotated[str | None, typer.Option(help="Only what was said up to this; a whole day counts.")] = None,
+    messages: Annotated[
+        bool | None,
+        typer.Option(help="Whether the words of the messages go, too. Default: only if no ids are given."),
+    ] = None,
+    echoes: Annotated[bool, typer.Option(help="Whether memories and messages go that only repeat it.")] = True,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be forgotten.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask before words or limits are forgotten.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Delete memories, passages, or all that says some words, with what was drawn from it and repeats it."""
+    begin, end = typed_time("--since", since), typed_time("--until", until)
+    api = connect()
+    body: dict[str, Any] = {"ids": ids or [], "words": words or [], "project": project, "client": client}
+    body |= {"session_id": resolve_session(api, session) if session else None, "source": source}
+    body |= {"since": begin and as_sent(begin.start), "until": end and as_sent(end.end)}
+    body |= {"messages": messages, "echoes": echoes}
+    body = {name: value for name, value in body.items() if value is not None}
+    if dry_run or not (ids or yes or as_json):
+        plan = api.post("/v1/forget", {**body, "dry_run": True})
+        if as_json:
+            print_json(plan)
+            return
+        show_plan(plan)
+        if dry_run or not typer.confirm("Forget all of this?"):
+            return
+    _forget(api, body, as_json=as_json)
+
+
+def _forget(api: Api, body: dict[str, Any], *, as_json: bool) -> None:
+    receipt = api.post("/v1/forget", body)
+    if as_json:
+        print_json(receipt)
+        return
+    say(f"Forgotten: {', '.join(counted(receipt[many], one) for many, one in _COUNTED.items())}.")
+    if receipt["restored"]:
+        again = counted(receipt["restored"], "memory that it had replaced is", "memories that it had replaced are")
+        say(f"{again} live again.")
+    for column, count in receipt["left"].items():
+        say(f"Left in {column}: {counted(count, 'text that says it', 'texts that say it')}.")
+    say(f"Receipt {receipt['id']}.")
+
+
+def show_plan(plan: dict[str, Any]) -> None:
+    """Print what would be forgotten."""
+    if plan["names"]:
+        say(f"Looked for: {', '.join(plan['names'])}.")
+    for row in plan["memories"]:
+        say(f"{row['id']} {row['kind']}{_WHY[row['why']]}: {row['content']}")
+    for message in plan["messages"]:
+        what = "blanked" if message["blanked"] else "taken out of passages"
+        echo = ", repeats it" if message["why"] == "echo" else ""
+        say(f"message {message['seq']} of {message['session_id']}, {message['role']}{echo}, {what}: {message['text']}")
+    for text in plan["notes"]:
+        say(f"note of a session: {text}")
+    for memory_id in plan["rewritten"]:
+        say(f"{memory_id} loses its quotation.")
+    if not (plan["memories"] or plan["messages"] or plan["notes"]):
+        say("Nothing says it.")

@@ -1,0 +1,75 @@
+"""Which words tell a fact from all others, and which texts only repeat it.
+
+"Understood, Xanadu it is" repeats that the vault is called Xanadu: it has to be forgotten with the fact, or the next
+recall finds it in its place. "Xanadu's hinge needs oil" states another fact and is kept.
+"""
+
+import re
+from collections.abc import Collection, Iterable
+
+from esker.server.core.facts.contradiction import negates, opposed
+from esker.server.core.facts.same_fact import Fingerprint, fingerprint, same_fact
+from esker.server.core.text.labels import without_label, without_notes
+from esker.server.core.text.languages import STOP_WORDS
+from esker.server.core.text.terms import Word, telling_words, terms
+from esker.server.core.words.lists import all_words, words
+
+_SHORTEST_NAME = 3
+_SHORTEST_WORD = 4
+# Share of a fact without a name that a text must say to repeat it.
+_MOST_OF_IT = 2 / 3
+_SENTENCES = re.compile(r"(?<=[.!?。！？…])\s*|\n+")
+# Characters of a message that are compared sentence by sentence.
+_LONGEST = 20_000
+
+# Words that a text may add and still say nothing else: acknowledgements, and the small words of all languages.
+_ADDED = frozenset(term for word in words("facts.acknowledgements") for term in terms(word)).union(*STOP_WORDS.values())
+
+
+def names_in(contents: Iterable[str]) -> frozenset[str]:
+    """Return the names and identifiers in rows, as they are written, without ordinary words such as `Monday`."""
+    return frozenset(
+        word.spelled
+        for content in contents
+        for word in _words(content)
+        if len(word.spelled) >= _SHORTEST_NAME and _is_name(word, fingerprint(content))
+    )
+
+
+def other_words(contents: Iterable[str]) -> frozenset[str]:
+    """Return the words of rows that are not ordinary, as they are written: a reply that takes one up repeats it."""
+    return frozenset(
+        word.spelled
+        for content in contents
+        for word in _words(content)
+        if len(word.spelled) >= _SHORTEST_WORD and word.spelled.casefold() not in all_words()
+    )
+
+
+def repeats(text: str, facts: Iterable[str]) -> bool:
+    """Whether a text says one of some facts and nothing else."""
+    row = fingerprint(text)
+    return any(_says_only(row, fingerprint(fact)) for fact in facts)
+
+
+def repeats_somewhere(text: str, facts: Collection[str]) -> bool:
+    """Whether a sentence of a text says one of some facts and nothing else."""
+    return any(repeats(sentence, facts) for sentence in _SENTENCES.split(text[:_LONGEST]) if sentence.strip())
+
+
+def _says_only(row: Fingerprint, fact: Fingerprint) -> bool:
+    if same_fact(row, fact):
+        return True
+    said = frozenset(row.gist) - _ADDED
+    if not said or not said <= frozenset(fact.gist) or negates(row) != negates(fact) or opposed(row, fact):
+        return False
+    return bool(fact.particular & said) if fact.particular else len(said) >= _MOST_OF_IT * len(fact.subject)
+
+
+def _words(content: str) -> list[Word]:
+    return telling_words(without_notes(without_label(content)))
+
+
+def _is_name(word: Word, row: Fingerprint) -> bool:
+    spelled = word.spelled.casefold()
+    return word.is_name or (next(iter(terms(spelled)), spelled) in row.names and spelled not in all_words())

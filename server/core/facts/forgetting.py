@@ -1,0 +1,113 @@
+"""Requests to forget, the plans that show what would go, and the receipts of what went."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+from esker.server.core.conversation.records import Role
+from esker.server.core.records import Kind
+
+RowReason = Literal["asked", "same", "drawn", "echo"]
+"""Asked for; says the same as one of those; was drawn from one; or only repeats one."""
+MessageReason = Literal["said", "echo"]
+"""A message that said what is forgotten, or one that only takes it up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which texts are meant: `ids` alone, or those that say one of `words` within the other limits, or all within them.
+
+    `source` is a trust (`user`, `assistant`, `tool`, `external`) or the author of memories; times are those at which
+    something was said.
+    """
+
+    ids: Sequence[str] = ()
+    words: Sequence[str] = ()
+    session_id: str | None = None
+    project: str | None = None
+    client: str | None = None
+    source: str | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+
+    @property
+    def limits(self) -> dict[str, object]:
+        """The limits beside ids and words, by name."""
+        names = ("session_id", "project", "client", "source", "since", "until")
+        return {name: getattr(self, name) for name in names}
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether any of the limits is set."""
+        return any(limit is not None for limit in self.limits.values())
+
+
+@dataclass(frozen=True, slots=True)
+class ForgetRequest:
+    """A request: `echoes` takes along what repeats it; `messages` blanks these, too (None: unless ids are given)."""
+
+    selection: Selection
+    messages: bool | None = None
+    echoes: bool = True
+
+    @property
+    def with_messages(self) -> bool:
+        """Whether messages are blanked."""
+        return not self.selection.ids if self.messages is None else self.messages
+
+
+@dataclass(frozen=True, slots=True)
+class DoomedRow:
+    """A memory that would be deleted, and why."""
+
+    id: str
+    kind: Kind
+    content: str
+    why: RowReason
+
+
+@dataclass(frozen=True, slots=True)
+class DoomedMessage:
+    """A message that would be `blanked`, or else only be taken out of passages, and why; `text` is its beginning."""
+
+    session_id: str
+    seq: int
+    role: Role
+    text: str
+    why: MessageReason
+    blanked: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ForgetPlan:
+    """All that would be forgotten; nothing was changed. `names` are the words that tell it from everything else.
+
+    `notes` are tasks, continuations and titles of sessions that would be deleted; `rewritten` are memories that would
+    lose a quotation.
+    """
+
+    names: list[str]
+    memories: list[DoomedRow]
+    messages: list[DoomedMessage]
+    notes: list[str]
+    rewritten: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """How much was forgotten; `memories` includes `reflections`.
+
+    `restored` rows had been superseded by a forgotten row, and are live again. `notes` are tasks, continuations and
+    titles of sessions. `left` counts the texts that still say it, by column: all columns of the pool were searched.
+    """
+
+    id: str
+    memories: int
+    reflections: int
+    restored: int
+    vectors: int
+    packs: int
+    messages: int
+    notes: int
+    left: Mapping[str, int]

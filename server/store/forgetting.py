@@ -1,0 +1,109 @@
+"""Finds the texts that are to be forgotten: what was asked for, what repeats it, and the notes that mention it."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from psycopg.rows import args_row
+
+from esker.server.core.conversation.records import Role
+from esker.server.core.facts.forgetting import Selection
+from esker.server.core.json_input import Json
+from esker.server.core.text.phrases import Phrases
+from esker.server.db.database import Connection
+from esker.server.db.statements import Statements
+
+SQL = Statements(Path(__file__).parent / "sql/forgetting.sql")
+
+# The newest memories of a term that are compared with a fact, and the messages of a session after it.
+_MOST_SHARING = 500
+_MOST_AFTER = 500
+
+
+@dataclass(frozen=True, slots=True)
+class FoundMessage:
+    """A message that may have to be forgotten; without words to look for, its content is left out."""
+
+    session_id: str
+    seq: int
+    role: Role
+    sent_at: datetime
+    text: str
+    content: Json
+
+
+async def selected_memories(connection: Connection, selection: Selection, phrases: Phrases) -> set[str]:
+    """Return the ids of memories within the limits of a selection that may say one of its words."""
+    values = {**selection.limits, "patterns": list(phrases.patterns) or None}
+    return {str(row[0]) for row in await (await connection.execute(SQL["memories"], values)).fetchall()}
+
+
+async def selected_messages(connection: Connection, selection: Selection, phrases: Phrases) -> list[FoundMessage]:
+    """Return the messages within the limits of a selection that may say one of its words."""
+    return await _messages(connection, "messages", {**selection.limits, "patterns": list(phrases.patterns) or None})
+
+
+async def messages_with(connection: Connection, phrases: Phrases) -> list[FoundMessage]:
+    """Return the messages of the pool that may contain one of some phrases."""
+    return await selected_messages(connection, Selection(), phrases) if phrases else []
+
+
+async def some_messages(connection: Connection, said_in: Mapping[str, Collection[int]]) -> list[FoundMessage]:
+    """Return messages (session id → seqs) that are not forgotten already."""
+    return await _messages(connection, "some_messages", _pairs(said_in))
+
+
+async def replies(connection: Connection, said_in: Mapping[str, Collection[int]]) -> list[FoundMessage]:
+    """Return the assistant's next message after each of some messages (session id → seqs)."""
+    return await _messages(connection, "replies", _pairs(said_in))
+
+
+async def messages_after(connection: Connection, said_in: Mapping[str, Collection[int]]) -> list[FoundMessage]:
+    """Return the next messages after the first of some messages (session id → seqs) in each session."""
+    return await _messages(connection, "after", {**_pairs(said_in), "limit": _MOST_AFTER})
+
+
+async def _messages(connection: Connection, statement: str, values: dict[str, Any]) -> list[FoundMessage]:
+    async with connection.cursor(row_factory=args_row(FoundMessage)) as cursor:
+        await cursor.execute(SQL[statement], values)
+        return await cursor.fetchall()
+
+
+async def memories_sharing(connection: Connection, terms: Collection[str]) -> set[str]:
+    """Return the ids of memories that share one of some terms."""
+    cursor = await connection.execute(SQL["sharing"], {"terms": list(terms), "limit": _MOST_SHARING})
+    return {str(row[0]) for row in await cursor.fetchall()}
+
+
+async def is_said_elsewhere(
+    connection: Connection, phrases: Phrases, ids: Collection[str], sessions: Collection[str], before: datetime
+) -> bool:
+    """Whether a memory other than `ids`, or a message of other sessions before a time, may contain some words."""
+    values = {"patterns": list(phrases.patterns), "ids": list(ids), "sessions": list(sessions), "before": before}
+    row = await (await connection.execute(SQL["said_elsewhere"], values)).fetchone()
+    return bool(row and row[0])
+
+
+async def notes_with(connection: Connection, phrases: Phrases) -> list[tuple[str, str]]:
+    """Return sessions with those of their tasks, continuations and titles that may contain one of some phrases."""
+    if not phrases:
+        return []
+    cursor = await connection.execute(SQL["notes"], {"patterns": list(phrases.patterns)})
+    return [(str(session_id), str(note)) for session_id, note in await cursor.fetchall()]
+
+
+async def notes_of(connection: Connection, said_in: Mapping[str, Collection[int]]) -> set[str]:
+    """Return the tasks, continuations and titles of sessions, and of groups that cover these messages."""
+    return {str(row[0]) for row in await (await connection.execute(SQL["notes_of"], _pairs(said_in))).fetchall()}
+
+
+async def forget_notes(connection: Connection, sessions: Collection[str], notes: Collection[str]) -> None:
+    """Delete the tasks, continuations and titles of sessions and of their groups that are among these notes."""
+    await connection.execute(SQL["forget_notes"], {"sessions": list(sessions), "notes": list(notes)})
+
+
+def _pairs(said_in: Mapping[str, Collection[int]]) -> dict[str, Sequence[Any]]:
+    pairs = [(session_id, seq) for session_id, seqs in said_in.items() for seq in seqs]
+    return {"sessions": [session_id for session_id, _ in pairs], "seqs": [seq for _, seq in pairs]}

@@ -1,0 +1,274 @@
+"""Plan what is forgotten with what was asked for: what says the same, what was drawn from it, and what repeats it."""
+
+import asyncio
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from esker.server.core.facts.echo import names_in, other_words, repeats, repeats_somewhere
+from esker.server.core.facts.forgetting import DoomedMessage, DoomedRow, ForgetPlan, ForgetRequest
+from esker.server.core.facts.same_fact import fingerprint, same_fact
+from esker.server.core.ids import is_passage
+from esker.server.core.records import Memory
+from esker.server.core.sources import sources_of
+from esker.server.core.text.labels import without_label, without_notes
+from esker.server.core.text.phrases import Phrases
+from esker.server.db.database import Connection
+from esker.server.db.pipeline import fetch
+from esker.server.store import forgetting, memories, passages
+from esker.server.store.forgetting import FoundMessage
+
+_SHOWN_CHARACTERS = 200
+"""Characters of a message that a plan shows."""
+_LONGEST_NAME = 100
+"""Characters of the words that a plan looks for beside the names: longer sentences are never repeated word for word."""
+
+SaidIn = dict[str, set[int]]
+"""Messages as session id → seqs."""
+
+
+@dataclass(slots=True)
+class Doomed:
+    """All that is forgotten.
+
+    `same` are the memories that say it, `echoes` those that only repeat it, and `rows` all memories that go: also those
+    drawn from them. `quoting` are memories that lose a quotation, and `revived` those that become live again. `said_in`
+    are its messages and `repeated_in` those that repeat it; both leave the passages. `own` are messages whose words go
+    in any case. `notes` are tasks, continuations and titles; `phrases` is what is looked for in all columns.
+    """
+
+    same: set[str]
+    rows: dict[str, Memory] = field(default_factory=dict[str, Memory])
+    echoes: set[str] = field(default_factory=set[str])
+    quoting: dict[str, Memory] = field(default_factory=dict[str, Memory])
+    revived: dict[str, Memory] = field(default_factory=dict[str, Memory])
+    said_in: SaidIn = field(default_factory=SaidIn)
+    repeated_in: SaidIn = field(default_factory=SaidIn)
+    own: SaidIn = field(default_factory=SaidIn)
+    names: frozenset[str] = frozenset()
+    phrases: Phrases = field(default_factory=lambda: Phrases((), ()))
+    notes: set[str] = field(default_factory=set[str])
+    noted_in: set[str] = field(default_factory=set[str])
+
+    @property
+    def messages(self) -> SaidIn:
+        """All messages that leave the passages."""
+        return merged(self.said_in, self.repeated_in, self.own)
+
+    @property
+    def sessions(self) -> set[str]:
+        """The sessions that must be locked."""
+        rows = (*self.rows.values(), *self.revived.values(), *self.quoting.values())
+        return {*self.messages, *self.noted_in, *(row.session_id for row in rows if row.session_id)}
+
+    def blanked(self, request: ForgetRequest) -> SaidIn:
+        """Return the messages whose words go."""
+        return self.messages if request.with_messages else self.own
+
+
+def merged(*all_said_in: Mapping[str, Collection[int]]) -> SaidIn:
+    """Return messages (session id → seqs) in one mapping."""
+    found: SaidIn = {}
+    for said_in in all_said_in:
+        for session_id, seqs in said_in.items():
+            found.setdefault(session_id, set()).update(seqs)
+    return found
+
+
+async def doomed_by(connection: Connection, request: ForgetRequest) -> Doomed:
+    """Return everything that is forgotten with what a request names. Raises NotFound for an unknown id."""
+    doomed = await (_by_ids if request.selection.ids else _by_selection)(connection, request)
+    await _add_drawn(connection, doomed)
+    doomed.said_in = merged(doomed.said_in, await _said_in(connection, [doomed.rows[i] for i in sorted(doomed.same)]))
+    if request.selection.ids:
+        await _add_names(connection, doomed)
+        if request.echoes:
+            await _add_echoes(connection, doomed)
+    await _add_notes(connection, doomed)
+    return doomed
+
+
+async def _by_ids(connection: Connection, request: ForgetRequest) -> Doomed:
+    """Return the memories that are meant by ids, and what says the same; of a passage, the rows taken from it."""
+    own, taken = SaidIn(), set[str]()
+    windows = [text_id for text_id in request.selection.ids if is_passage(text_id)]
+    found = await passages.get(connection, windows)
+    for passage_id in windows:
+        if passage_id not in found:
+            raise passages.missing(passage_id)
+        window = found[passage_id]
+        seqs = range(window.first_seq, window.last_seq + 1)
+        own = merged(own, {window.session_id: seqs})
+        taken |= await memories.taken_from(connection, window.session_id, seqs)
+    asked = {text_id for text_id in request.selection.ids if not is_passage(text_id)}
+    there = await memories.get(connection, asked)
+    for memory_id in request.selection.ids:
+        if memory_id in asked and memory_id not in there:
+            raise memories.missing(memory_id)
+    return Doomed(await _saying_the_same(connection, asked | taken), own=own)
+
+
+async def _by_selection(connection: Connection, request: ForgetRequest) -> Doomed:
+    """Return the memories and messages that say one of some words, or that are within some limits."""
+    selection, phrases = request.selection, Phrases.of(request.selection.words)
+    rows = await memories.get(connection, await forgetting.selected_memories(connection, selection, phrases))
+    found = await forgetting.selected_messages(connection, selection, phrases)
+    said = await asyncio.to_thread(lambda: [one for one in found if not phrases or _message_says(one, phrases)])
+    same = {row.id for row in rows.values() if not phrases or _row_says(row, phrases)}
+    return Doomed(same, said_in=_by_session(said), names=frozenset(selection.words), phrases=phrases)
+
+
+def _row_says(row: Memory, phrases: Phrases) -> bool:
+    return any(map(phrases.found_in, (row.content, row.external_id or "", *row.tags)))
+
+
+def _message_says(message: FoundMessage, phrases: Phrases) -> bool:
+    return phrases.found_in(message.text) or phrases.found_in_json(message.content)
+
+
+def _by_session(found: Iterable[FoundMessage]) -> SaidIn:
+    return merged(*({message.session_id: {message.seq}} for message in found))
+
+
+async def _add_drawn(connection: Connection, doomed: Doomed) -> None:
+    """Add the rows drawn from those that say it, the rows that become live again, and those that quote one of them."""
+    doomed.rows = await memories.get(connection, doomed.same | await memories.drawn_from(connection, doomed.same))
+    doomed.same &= doomed.rows.keys()
+    doomed.revived = await memories.get(connection, await memories.replaced_by(connection, doomed.rows))
+    quoting = await memories.quoting(connection, doomed.rows.values())
+    doomed.quoting = {memory_id: row for memory_id, row in quoting.items() if memory_id not in doomed.rows}
+
+
+async def _saying_the_same(connection: Connection, memory_ids: Collection[str]) -> set[str]:
+    """Return the ids of rows, of the rows kept behind them, and of rows that they replaced by a longer wording.
+
+    Of an insight, which stands beside its sources, only the sources that say the same are included.
+    """
+    same = await _with_sources(connection, memory_ids)
+    while True:
+        replaced = await memories.replaced_by(connection, same) - same
+        rows = await memories.get(connection, same | replaced)
+        reworded = {row.id for row in rows.values() if row.id in replaced and _says_the_same(row, rows)}
+        if not reworded:
+            return same
+        same |= await _with_sources(connection, reworded)
+
+
+async def _with_sources(connection: Connection, memory_ids: Collection[str]) -> set[str]:
+    asked = await memories.get(connection, memory_ids)
+    insights = {row.id: row for row in asked.values() if row.facet}
+    sources = await memories.get(connection, {source for row in insights.values() for source in row.source_ids})
+    facts = [row.content for row in insights.values()]
+    repeating = {row.id for row in sources.values() if repeats(row.content, facts)}
+    plain = (asked.keys() - insights.keys()) | repeating
+    return {*insights, *await memories.with_sources_of(connection, plain)}
+
+
+def _says_the_same(row: Memory, rows: Mapping[str, Memory]) -> bool:
+    by = rows.get(row.superseded_by or "")
+    return by is not None and same_fact(fingerprint(row.content), fingerprint(by.content))
+
+
+async def _said_in(connection: Connection, rows: Sequence[Memory]) -> SaidIn:
+    """Return the messages in which rows were said, first or again."""
+    other_sources = await fetch(connection, memories.other_sources([row.id for row in rows]))
+    sources = [source for row in rows for source in sources_of(row, other_sources.get(row.id, ()))]
+    return merged(*({source.session_id: source.seqs} for source in sources if source.session_id and source.seqs))
+
+
+async def _add_names(connection: Connection, doomed: Doomed) -> None:
+    """Add the names that nothing else says: whatever contains one of them says what is forgotten."""
+    rows = [doomed.rows[memory_id] for memory_id in sorted(doomed.same)]
+    contents = [row.content for row in rows]
+    names: set[str] = set()
+    for name in await asyncio.to_thread(names_in, contents):
+        if not await _is_said_elsewhere(connection, doomed, Phrases.of([name])):
+            names.add(name)
+    whole = [said for content in contents if len(said := without_notes(without_label(content))) <= _LONGEST_NAME]
+    doomed.names = frozenset(names)
+    doomed.phrases = Phrases.of([*names, *whole])
+
+
+async def _is_said_elsewhere(connection: Connection, doomed: Doomed, phrases: Phrases) -> bool:
+    before = min(row.said_at for row in doomed.rows.values())
+    return await forgetting.is_said_elsewhere(connection, phrases, doomed.rows, doomed.messages, before)
+
+
+async def _add_echoes(connection: Connection, doomed: Doomed) -> None:
+    """Add the memories and messages that only repeat what is forgotten."""
+    facts = [doomed.rows[memory_id].content for memory_id in sorted(doomed.same)]
+    terms = await asyncio.to_thread(lambda: {term for fact in facts for term in fingerprint(fact).gist})
+    near = await memories.get(connection, await forgetting.memories_sharing(connection, terms) - doomed.rows.keys())
+    doomed.echoes = await asyncio.to_thread(lambda: {row.id for row in near.values() if repeats(row.content, facts)})
+    if doomed.echoes:
+        doomed.same |= await _saying_the_same(connection, doomed.echoes)
+        await _add_drawn(connection, doomed)
+        heard = await _said_in(connection, [doomed.rows[i] for i in sorted(doomed.same)])
+        doomed.repeated_in = {s: left for s, seqs in heard.items() if (left := seqs - doomed.said_in.get(s, set()))}
+    said_in = merged(doomed.said_in, doomed.own)
+    named = await forgetting.messages_with(connection, Phrases.of(doomed.names))
+    answered = await forgetting.replies(connection, said_in)
+    later = await forgetting.messages_after(connection, said_in)
+    found = await asyncio.to_thread(_echoing, doomed.phrases, facts, named, answered, later)
+    doomed.repeated_in = merged(doomed.repeated_in, _without(_by_session(found), said_in))
+
+
+def _echoing(
+    phrases: Phrases,
+    facts: Sequence[str],
+    named: Sequence[FoundMessage],
+    answered: Sequence[FoundMessage],
+    later: Sequence[FoundMessage],
+) -> list[FoundMessage]:
+    """Return messages that say a name, replies that take up a word, and messages with a sentence that repeats it."""
+    taken_up = Phrases.of(other_words(facts))
+    return [
+        *(message for message in named if _message_says(message, phrases)),
+        *(message for message in answered if taken_up.found_in(message.text)),
+        *(message for message in later if repeats_somewhere(message.text, facts)),
+    ]
+
+
+def _without(said_in: SaidIn, others: SaidIn) -> SaidIn:
+    return {s: left for s, seqs in said_in.items() if (left := seqs - others.get(s, set()))}
+
+
+async def _add_notes(connection: Connection, doomed: Doomed) -> None:
+    """Add the tasks, continuations and titles of sessions that were made of these messages, or that say a name."""
+    doomed.notes = await forgetting.notes_of(connection, doomed.messages)
+    doomed.noted_in = {*doomed.messages}
+    for session_id, note in await forgetting.notes_with(connection, doomed.phrases):
+        if doomed.phrases.found_in(note):
+            doomed.notes.add(note)
+            doomed.noted_in.add(session_id)
+
+
+async def plan_of(connection: Connection, request: ForgetRequest, doomed: Doomed) -> ForgetPlan:
+    """Return what a person is shown before it is forgotten."""
+    blanked = doomed.blanked(request)
+    found = await forgetting.some_messages(connection, doomed.messages)
+    return ForgetPlan(
+        names=sorted(doomed.names),
+        memories=[_doomed_row(row, request, doomed) for _, row in sorted(doomed.rows.items())],
+        messages=[
+            DoomedMessage(
+                session_id=message.session_id,
+                seq=message.seq,
+                role=message.role,
+                text=message.text[:_SHOWN_CHARACTERS],
+                why="echo" if message.seq in doomed.repeated_in.get(message.session_id, ()) else "said",
+                blanked=message.seq in blanked.get(message.session_id, ()),
+            )
+            for message in found
+        ],
+        notes=sorted(doomed.notes),
+        rewritten=sorted(doomed.quoting),
+    )
+
+
+def _doomed_row(row: Memory, request: ForgetRequest, doomed: Doomed) -> DoomedRow:
+    if row.id in doomed.echoes:
+        return DoomedRow(row.id, row.kind, row.content, "echo")
+    if row.id not in doomed.same:
+        return DoomedRow(row.id, row.kind, row.content, "drawn")
+    asked = not request.selection.ids or row.id in request.selection.ids
+    return DoomedRow(row.id, row.kind, row.content, "asked" if asked else "same")

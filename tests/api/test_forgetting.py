@@ -1,0 +1,184 @@
+"""A forgotten fact is gone from every column, and another fact about the same thing stays."""
+
+from typing import Any
+
+import httpx2
+import pytest
+
+from tests.api.test_hygiene import ScriptedServer
+from tests.support.api import contents, observed, opened, recalled, said, tool_text
+from tests.support.databases import dump
+from tests.support.model_server import ModelServer
+
+VAULT = "Our vault is called Xanadu."
+ECHO = "Understood, Xanadu it is."
+
+
+@pytest.fixture
+def memory(scripted_client: httpx2.AsyncClient, model: ModelServer) -> ScriptedServer:
+    """A server with the scripted model."""
+    return ScriptedServer(scripted_client, model)
+
+
+async def told(memory: ScriptedServer) -> tuple[str, str]:
+    """Tell the name of the vault, which the model notes in all it writes; return the session and the row."""
+    session = await opened(memory.client, project="bank")
+    seq = await memory.told(session, VAULT)
+    await memory.told(session, ECHO, role="assistant")
+    other = await memory.told(session, "Never use floats for money.")
+    memory.model.say(
+        {
+            "facts": [
+                {"text": VAULT, "sources": [seq], "priority": "high", "category": "fact"},
+                {"text": "Never use floats for money.", "sources": [other], "priority": "high", "category": "fact"},
+            ],
+            "current_task": "Guarding Xanadu",
+            "suggested_continuation": "Ask whether Xanadu is locked.",
+            "thread_title": "The vault Xanadu",
+        }
+    )
+    await observed(memory.client, session)
+    [row] = [row for row in await memory.rows() if "Xanadu" in row["content"]]
+    return session, row["id"]
+
+
+async def forgotten(http: httpx2.AsyncClient, **body: Any) -> dict[str, Any]:
+    """Forget, and return the receipt or the plan."""
+    answer = await http.post("/v1/forget", json=body)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+async def test_a_forgotten_word_is_shown_nowhere_even_if_the_messages_stay(memory: ScriptedServer) -> None:
+    session, row_id = await told(memory)
+    receipt = (await memory.client.delete(f"/v1/memories/{row_id}")).json()
+    assert (receipt["memories"], receipt["messages"]) == (1, 0)
+    assert receipt["notes"] == 3
+    assert receipt["left"] == {"messages.text": 2, "messages.content": 2}
+    shown = [
+        (await memory.client.get(path)).text
+        for path in (
+            "/v1/briefing?project=bank",
+            f"/v1/sessions/{session}",
+            f"/v1/sessions/{session}/pack",
+            "/v1/memories",
+        )
+    ]
+    shown.append(await tool_text(memory.client, "recall_memory", query="What is the vault called, Xanadu?"))
+    shown.append(
+        (await memory.client.post("/v1/recall", json={"query": "vault called Xanadu"})).json()["hits"].__repr__()
+    )
+    assert [text for text in shown if "Guarding" in text or "vault is called Xanadu" in text or ECHO in text] == []
+    assert await memory.live() == ["Never use floats for money."]
+
+
+async def test_a_fact_forgotten_with_its_messages_takes_its_echoes_along(
+    memory: ScriptedServer, owner_url: str
+) -> None:
+    _, row_id = await told(memory)
+    receipt = (await memory.client.delete(f"/v1/memories/{row_id}?messages=true")).json()
+    assert (receipt["messages"], receipt["left"]) == (2, {})
+    left = dump(owner_url).lower()
+    assert "xanadu" not in left
+    assert "floats" in left
+
+
+async def test_echoes_can_be_kept_and_the_receipt_says_where_the_word_is(memory: ScriptedServer) -> None:
+    _, row_id = await told(memory)
+    receipt = await forgotten(memory.client, ids=[row_id], messages=True, echoes=False)
+    assert receipt["messages"] == 1
+    assert receipt["left"]["messages.text"] == 1
+
+
+async def test_a_dry_run_shows_what_would_go_and_changes_nothing(memory: ScriptedServer, owner_url: str) -> None:
+    session, row_id = await told(memory)
+    before = (await memory.client.get(f"/v1/sessions/{session}/messages")).json()
+    plan = await forgotten(memory.client, ids=[row_id], messages=True, dry_run=True)
+    assert plan["names"] == ["Xanadu"]
+    assert plan["memories"] == [{"id": row_id, "kind": "observation", "content": VAULT, "why": "asked"}]
+    assert [(one["seq"], one["why"], one["text"], one["blanked"]) for one in plan["messages"]] == [
+        (1, "said", VAULT, True),
+        (2, "echo", ECHO, True),
+    ]
+    assert plan["notes"] == ["Ask whether Xanadu is locked.", "Guarding Xanadu", "The vault Xanadu"]
+    assert (await memory.client.get(f"/v1/sessions/{session}/messages")).json() == before
+    assert len(await memory.rows()) == 2
+
+
+async def test_words_are_forgotten_in_every_text_of_the_pool(memory: ScriptedServer, owner_url: str) -> None:
+    await told(memory)
+    client = memory.client
+    elsewhere = await opened(client, "s2", project="shop")
+    call = {"type": "tool_use", "id": "t1", "name": "Edit", "input": {"file_path": "x.py", "text": "open('Xanadu')"}}
+    await said(client, elsewhere, {"external_id": "a1", "role": "assistant", "content": [call]})
+    await client.post("/v1/memories", json={"content": "The XANADU hinge needs oil.", "tags": ["door"]})
+    kept = await client.post("/v1/memories", json={"content": "The cellar is dry."})
+    await client.get(f"/v1/sessions/{elsewhere}/pack")
+    receipt = await forgotten(client, words=["xanadu"])
+    assert (receipt["memories"], receipt["messages"], receipt["left"]) == (2, 3, {})
+    assert "xanadu" not in dump(owner_url).lower()
+    assert [row["id"] for row in await memory.rows() if "cellar" in row["content"]] == [kept.json()["id"]]
+
+
+@pytest.mark.parametrize(
+    ("limit", "kept"),
+    [
+        ({"project": "bank"}, ["shop"]),
+        ({"client": "api"}, []),
+        ({"client": "codex"}, ["bank", "shop"]),
+        ({"source": "user"}, []),
+        ({"source": "external"}, ["bank", "shop"]),
+        ({"since": "2026-03-02T12:00:00Z", "until": "2026-03-02T13:00:00Z"}, ["bank"]),
+        ({"words": ["Never use"], "project": "bank"}, ["shop"]),
+    ],
+)
+async def test_limits_select_what_is_forgotten(
+    client: httpx2.AsyncClient, limit: dict[str, Any], kept: list[str]
+) -> None:
+    for month, project in ((1, "bank"), (3, "shop")):
+        session = await opened(client, project, project=project)
+        message = {"external_id": "m1", "role": "user", "content": f"Never use floats for money in the {project}."}
+        await said(client, session, {**message, "sent_at": f"2026-0{month}-02T12:30:00Z"})
+        await observed(client, session)
+    await forgotten(client, **limit)
+    rows = (await client.get("/v1/memories")).json()["memories"]
+    assert sorted(row["project"] for row in rows) == kept
+    sessions = (await client.get("/v1/sessions")).json()["sessions"]
+    texts = {
+        one["project"]: (await client.get(f"/v1/sessions/{one['id']}/messages")).json()["messages"][0]["content"]
+        for one in sessions
+    }
+    assert sorted(name for name, content in texts.items() if "forgotten" not in str(content)) == kept
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        ({}, 422),
+        ({"words": ["x"]}, 422),
+        ({"ids": ["mem_x"], "project": "p"}, 422),
+        ({"ids": ["mem_x"]}, 404),
+        ({"ids": ["psg_x"]}, 404),
+        ({"wrods": ["xanadu"]}, 422),
+    ],
+)
+async def test_a_request_that_names_nothing_or_too_much_is_refused(
+    client: httpx2.AsyncClient, body: dict[str, Any], status: int
+) -> None:
+    assert (await client.post("/v1/forget", json=body)).status_code == status
+    assert (await client.post("/v1/forget", json={**body, "dry_run": True})).status_code == status
+
+
+async def test_a_fact_that_shares_a_name_is_kept_with_its_messages(client: httpx2.AsyncClient) -> None:
+    session = await opened(client, project="shop")
+    for number, text in enumerate(("We decided to keep all sessions in Zanzibar.", "Zanzibar listens on port 6380.")):
+        await said(client, session, {"external_id": f"m{number}", "role": "user", "content": text})
+    await observed(client, session)
+    rows = (await client.get("/v1/memories")).json()["memories"]
+    [sessions] = [row for row in rows if "sessions" in row["content"]]
+    await client.delete(f"/v1/memories/{sessions['id']}?messages=true")
+    assert [
+        "port 6380" in text for text in contents(await recalled(client, "Which port does Zanzibar listen on?"))
+    ] == [True]
+    second = (await client.get(f"/v1/sessions/{session}/messages")).json()["messages"][1]
+    assert "6380" in str(second["content"])
