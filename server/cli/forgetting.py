@@ -1,6 +1,7 @@
 """`esker forget`."""
 
 from typing import Annotated, Any
+from urllib.parse import quote
 
 import typer
 
@@ -39,11 +40,24 @@ def forget(
     echoes: Annotated[bool, typer.Option(help="Whether memories and messages go that only repeat it.")] = True,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be forgotten.")] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask before words or limits are forgotten.")] = False,
+    prove: Annotated[
+        str | None, typer.Option(help="Search every text for what this receipt forgot: fgt_…", metavar="RECEIPT")
+    ] = None,
+    allow: Annotated[
+        str | None, typer.Option(help="Let what this receipt forgot come back.", metavar="RECEIPT")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Delete memories, passages, or all that says some words, with what was drawn from it and repeats it."""
     begin, end = typed_time("--since", since), typed_time("--until", until)
     api = connect()
+    if prove:
+        show_proof(api.get(f"/v1/forget/{quote(prove, safe='')}"), as_json=as_json)
+        return
+    if allow:
+        lifted = api.delete(f"/v1/forget/{quote(allow, safe='')}")
+        print_json(lifted) if as_json else say(f"What {allow} forgot may come back.")
+        return
     body: dict[str, Any] = {"ids": ids or [], "words": words or [], "project": project, "client": client}
     body |= {"session_id": resolve_session(api, session) if session else None, "source": source}
     body |= {"since": begin and as_sent(begin.start), "until": end and as_sent(end.end)}
@@ -69,9 +83,26 @@ def _forget(api: Api, body: dict[str, Any], *, as_json: bool) -> None:
     if receipt["restored"]:
         again = counted(receipt["restored"], "memory that it had replaced is", "memories that it had replaced are")
         say(f"{again} live again.")
-    for column, count in receipt["left"].items():
-        say(f"Left in {column}: {counted(count, 'text that says it', 'texts that say it')}.")
+    _show_left(receipt["left"])
     say(f"Receipt {receipt['id']}.")
+
+
+def show_proof(proof: dict[str, Any], *, as_json: bool) -> None:
+    """Print a proof, and end with 1 if something is left."""
+    if as_json:
+        print_json(proof)
+    else:
+        say(f"Searched {counted(proof['texts'], 'text')} in {counted(proof['columns'], 'column')}.")
+        _show_left(proof["left"])
+        if not proof["left"]:
+            say(f"Nothing that {proof['id']} forgot is left.")
+    if proof["left"]:
+        raise typer.Exit(1)
+
+
+def _show_left(left: dict[str, int]) -> None:
+    for column, count in left.items():
+        say(f"Left in {column}: {counted(count, 'text that says it', 'texts that say it')}.")
 
 
 def show_plan(plan: dict[str, Any]) -> None:

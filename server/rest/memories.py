@@ -7,7 +7,7 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import PlainTextResponse
 
 from esker.server.core.conversation.records import Passage
-from esker.server.core.facts.forgetting import ForgetPlan, ForgetRequest, Receipt, Selection
+from esker.server.core.facts.forgetting import ForgetPlan, ForgetRequest, Proof, Receipt, Selection
 from esker.server.core.recall.answer import Recalled
 from esker.server.core.recall.expansion import Expansion
 from esker.server.core.recall.expansion_fit import MIN_TOKENS
@@ -29,6 +29,7 @@ from esker.server.rest.schemas import (
 from esker.server.usecases.correct import Correction, correct
 from esker.server.usecases.expand import MAX_AROUND, MAX_TOKENS, ExpandRequest, expand
 from esker.server.usecases.forget import forget, forget_text, plan_forgetting
+from esker.server.usecases.prove_forgotten import Lifted, lift_tombstones, prove_forgotten
 from esker.server.usecases.recall import recall
 from esker.server.usecases.recall_request import RecallRequest
 from esker.server.usecases.remember import Note, get_text, list_memories, remember, remember_one
@@ -138,6 +139,18 @@ async def forget_selected(body: ForgetIn, parts: WithParts, principal: WithPrinc
     if body.dry_run:
         return await plan_forgetting(parts, principal.pool_id, request)
     return await forget(parts, principal, request)
+
+
+@router.get("/forget/{receipt_id}")
+async def prove(receipt_id: str, parts: WithParts, principal: WithPrincipal) -> Proof:
+    """Search every text of the pool for what a receipt forgot, and count what is left."""
+    return await prove_forgotten(parts, principal.pool_id, receipt_id)
+
+
+@router.delete("/forget/{receipt_id}")
+async def lift(receipt_id: str, parts: WithParts, principal: WithPrincipal) -> Lifted:
+    """Let what a receipt forgot be said again: an import or a transcript may bring it back."""
+    return await lift_tombstones(parts, principal, receipt_id)
 
 
 @router.post("/recall", response_model=Recalled, responses={200: {"content": {"text/plain": {}}}})

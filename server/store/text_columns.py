@@ -1,15 +1,18 @@
 """Every column that can hold people's words, so that what is forgotten or masked is looked for in all of them."""
 
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from esker.server.core.json_input import Json
 from esker.server.core.text.phrases import Phrases
 from esker.server.db.database import Connection
 from esker.server.db.statements import Statements, for_column
 
 SQL = Statements(Path(__file__).parent / "sql/text_columns.sql")
+
+_AT_ONCE = 500
 
 TextShape = Literal["text", "list", "json"]
 
@@ -81,7 +84,7 @@ TEXT_COLUMNS: tuple[TextColumn, ...] = tuple(
 
 _IDS = "an id that Esker made"
 _CHOICE = "one of a few words, which a constraint or the code lists"
-_HASH = "a hash"
+_HASH = "a hash, or its key"
 _OPERATOR = "a name or a setting that the operator gave, which no message or memory reaches"
 
 HOLDS_NO_TEXT: Mapping[str, str] = {
@@ -95,6 +98,7 @@ HOLDS_NO_TEXT: Mapping[str, str] = {
             "passages.id", "passages.session_id", "reflections.id", "reflections.session_id",
             "reflections.input_ids", "reflections.output_ids", "reflections.dropped_ids",
             "session_events.session_id", "session_usage.session_id", "sessions.id", "audit.actor",
+            "tombstones.receipt_id",
         ),
         _IDS,
     ),
@@ -112,7 +116,8 @@ HOLDS_NO_TEXT: Mapping[str, str] = {
     ),
     **dict.fromkeys(
         (
-            "api_keys.key_hash", "api_keys.prefix", "embeddings.content_hash", "former_packs.sha256",
+            "api_keys.key_hash", "api_keys.prefix", "embeddings.content_hash", "forget_keys.key",
+            "tombstones.digest", "former_packs.sha256",
             "memories.content_hash", "messages.content_hash", "packs.sha256", "passages.content_hash",
             "schema_migrations.checksum",
         ),
@@ -129,6 +134,14 @@ HOLDS_NO_TEXT: Mapping[str, str] = {
     "embeddings.embedding": "a vector, which is deleted with its text",
 }  # fmt: skip
 """The other columns that are no numbers, times or booleans, and why they hold no words; `embeddings` is any space."""
+
+
+async def texts_of(connection: Connection, column: TextColumn) -> AsyncGenerator[list[Json]]:
+    """Yield the values of a column, some hundreds at a time; the transaction must not change anything."""
+    async with connection.cursor(f"texts of {column.name}") as cursor:
+        await cursor.execute(for_column(SQL["all"], column.table, column.column))
+        while rows := await cursor.fetchmany(_AT_ONCE):
+            yield [value for (value,) in rows]
 
 
 async def containing(connection: Connection, phrases: Phrases) -> dict[str, int]:

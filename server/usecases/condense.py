@@ -21,11 +21,13 @@ from esker.server.store import jobs, memories, reflections, sessions, vectors
 from esker.server.store.reflections import ReflectionSubject
 from esker.server.usecases.parts import Parts
 from esker.server.usecases.spending import PoolMeter, falls_back
+from esker.server.usecases.tombstones import SaidText, are_forgotten
 
 BATCH_TOKENS = budgets(DEFAULT_EFFECTIVE_CONTEXT).observation_tokens
 """Tokens condensed at a time, whatever the session's context; a larger row is a batch of its own."""
 # Tokens of a row in a prompt besides its text, at most: id, date, priority, category and trust.
 _LINE_TOKENS = 40
+_FORGOTTEN = "it says something that was forgotten"
 LEVELS = 4
 """Most candidates that are asked for, each with more guidance than the one before."""
 
@@ -74,6 +76,10 @@ async def condense(
     async with parts.database.tenant(lease.pool_id) as connection:
         # No other transaction may condense or forget the rows meanwhile.
         await sessions.lock_all(connection, {row.session_id for row in task.rows if row.session_id})
+        if (made := await _without_forgotten(connection, made)) is None:
+            await jobs.hold(connection, lease, lease.until)
+            await _record_rejection(connection, replace(candidate, problem=_FORGOTTEN), task.rows, subject, now)
+            return False
         await _write(connection, made, now)
         if and_then:
             await and_then(connection, now)
@@ -186,6 +192,15 @@ def _row(
         valid_until=max(filter(None, limits)) if all(limits) else None,
         tentative=all(row.tentative for row in sources),
     )
+
+
+async def _without_forgotten(connection: Connection, made: _ReadyReflection) -> _ReadyReflection | None:
+    """Return a reflection without insights that were forgotten; None if a row that would replace others was."""
+    rows = [row.memory for row in made.rows]
+    gone = await are_forgotten(connection, [SaidText(row.content, row.said_at, row.project) for row in rows])
+    if any(is_gone and not row.facet for row, is_gone in zip(rows, gone, strict=True)):
+        return None
+    return replace(made, rows=[row for row, is_gone in zip(made.rows, gone, strict=True) if not is_gone])
 
 
 async def _write(connection: Connection, made: _ReadyReflection, now: datetime) -> None:

@@ -29,6 +29,7 @@ from esker.server.store import (
 from esker.server.usecases.cut_passages import leave_out_of_passages
 from esker.server.usecases.parts import Parts
 from esker.server.usecases.plan_forgetting import Doomed, doomed_by, plan_of
+from esker.server.usecases.tombstones import bury
 
 _MOST_TRIES = 5
 MOST_IDS = 1_000
@@ -114,7 +115,9 @@ async def _forget(
     The locks are taken in the common order (`store/sessions.py`).
     """
     now = parts.clock()
+    receipt_id = new_id("fgt", now)
     said_in = {session_id: sorted(seqs) for session_id, seqs in doomed.messages.items()}
+    await bury(connection, request, doomed, receipt_id, now)
     blanked = await _blank(connection, {s: sorted(seqs) for s, seqs in doomed.blanked(request).items()})
     # Otherwise recall would still find it word for word.
     await leave_out_of_passages(parts, connection, said_in)
@@ -124,7 +127,7 @@ async def _forget(
     embedded = await vectors.delete(connection, "memory", [*numbers, *reworded])
     shown = await packs.delete_showing(connection, [*doomed.rows, *doomed.quoting])
     receipt = Receipt(
-        id=new_id("fgt", now),
+        id=receipt_id,
         memories=len(numbers),
         reflections=sum(row.kind == "reflection" for row in doomed.rows.values()),
         restored=restored,

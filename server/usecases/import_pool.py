@@ -22,6 +22,7 @@ from esker.server.usecases.cut_passages import cut_passages
 from esker.server.usecases.import_sessions import import_sessions
 from esker.server.usecases.parts import Parts
 from esker.server.usecases.reflect_pool import schedule_daily
+from esker.server.usecases.tombstones import SaidText, are_forgotten
 
 # The columns of a reflection that never change.
 _FIXED = ("scope", "session_id", "project", "reflector", "created_at")
@@ -118,6 +119,7 @@ async def _import_memories(
     parts: Parts, connection: Connection, lines: Mapping[int, MemoryLine], rows: Sequence[IndexedMemory]
 ) -> int:
     """Write new memories and update existing ones; return the number of new ones."""
+    lines = await _without_forgotten(connection, lines)
     if not lines:
         return 0
     parents = {number: _parents(line) for number, line in lines.items()}
@@ -128,7 +130,8 @@ async def _import_memories(
             raise Conflict(f"Line {number}: {line.id} has another content in this pool.")
     await _update(connection, [line for line in lines.values() if line.id in known], known)
     new = {number: line for number, line in lines.items() if line.id not in known}
-    fresh = [row for row in rows if row.memory.id not in known]
+    new_ids = {line.id for line in new.values()}
+    fresh = [row for row in rows if row.memory.id in new_ids]
     written = await memories.insert(connection, fresh, {line.id: _past(line) for line in new.values()})
     for number, line in new.items():
         if line.id not in written:
@@ -139,6 +142,13 @@ async def _import_memories(
     await pool_import.insert_sources(connection, list(new.values()))
     await vectors.enqueue(connection, written, parts.clock())
     return len(new)
+
+
+async def _without_forgotten(connection: Connection, lines: Mapping[int, MemoryLine]) -> dict[int, MemoryLine]:
+    """Return memories without those that were forgotten in this pool."""
+    texts = [SaidText(line.content, line.said_at, line.project, line.id) for line in lines.values()]
+    gone = await are_forgotten(connection, texts)
+    return {number: line for (number, line), is_gone in zip(lines.items(), gone, strict=True) if not is_gone}
 
 
 def _parents(line: MemoryLine) -> set[str]:

@@ -1,6 +1,6 @@
 """Import of sessions: the sessions of a pool's file, their messages in order, and the groups that cover those."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from esker.server.core.conversation.records import NewMessage, StoredSession
 from esker.server.core.errors import Conflict, EskerError, InvalidInput
@@ -9,7 +9,9 @@ from esker.server.db.database import Connection
 from esker.server.store import messages, pool_import, sessions
 from esker.server.store.messages import MessageToStore
 from esker.server.store.pool_import import KnownMessage
+from esker.server.usecases.tombstones import SaidText, are_forgotten, without_forgotten
 
+_NO_NOTES = {"current_task": None, "suggested_continuation": None, "thread_title": None}
 _SAME_SESSION_HINT = "Its client sent the same conversation to this pool. Import into a new pool."
 
 
@@ -65,9 +67,10 @@ async def _open(connection: Connection, lines: Mapping[int, SessionLine]) -> int
             )
         if same_id and (same_id != same_name or same_id.created_at != line.created_at):
             raise Conflict(f"Line {number}: {line.id} is another session in this pool.")
-    new = [line for line in lines.values() if line.id not in by_id]
+    kept = await _sessions_without_forgotten(connection, list(lines.values()))
+    new = [line for line in kept if line.id not in by_id]
     await pool_import.insert_sessions(connection, new)
-    await pool_import.catch_up(connection, [line for line in lines.values() if line.id in by_id])
+    await pool_import.catch_up(connection, [line for line in kept if line.id in by_id])
     return len(new)
 
 
@@ -105,7 +108,7 @@ def _is_same(line: MessageLine, there: KnownMessage | None) -> bool:
 async def _append(connection: Connection, session: StoredSession, new: list[MessageLine]) -> None:
     if new:
         received = max(line.received_at for line in new)
-        stored = [_to_store(line) for line in new]
+        stored = await without_forgotten(connection, session.id, [_to_store(line) for line in new])
         await messages.append(connection, session.id, session.last_seq, stored, received)
         await sessions.extend(connection, session.id, stored, received)
 
@@ -145,8 +148,42 @@ async def _cover(
             new.append(line)
             observed[session_id] = line.last_seq
     if new:
-        await pool_import.insert_groups(connection, new)
+        await pool_import.insert_groups(connection, await _without_forgotten_notes(connection, new, there))
     return len(new)
+
+
+async def _without_forgotten_notes(
+    connection: Connection, lines: Sequence[GroupLine], there: Mapping[str, StoredSession]
+) -> list[GroupLine]:
+    """Return groups without their notes where one of these was forgotten."""
+    return [
+        line.model_copy(update=_NO_NOTES) if is_gone else line
+        for line, is_gone in zip(
+            lines,
+            await are_forgotten(
+                connection,
+                [SaidText(_notes_of(line), line.created_at, there[line.session_id].project) for line in lines],
+            ),
+            strict=True,
+        )
+    ]
+
+
+async def _sessions_without_forgotten(connection: Connection, lines: Sequence[SessionLine]) -> list[SessionLine]:
+    """Return sessions without their notes and their pack where one of these says what was forgotten."""
+    texts = [
+        SaidText("\n".join((_notes_of(line), line.pack.text if line.pack else "")), line.created_at, line.project)
+        for line in lines
+    ]
+    gone = await are_forgotten(connection, texts)
+    return [
+        line.model_copy(update={**_NO_NOTES, "pack": None}) if is_gone else line
+        for line, is_gone in zip(lines, gone, strict=True)
+    ]
+
+
+def _notes_of(line: GroupLine | SessionLine) -> str:
+    return "\n".join(filter(None, (line.current_task, line.suggested_continuation, line.thread_title)))
 
 
 def _misplaced(line: GroupLine, number: int, observed: int, last_seq: int) -> EskerError:

@@ -22,6 +22,7 @@ from esker.server.store import jobs, messages, sessions
 from esker.server.store.messages import MessageToStore
 from esker.server.usecases.cut_passages import cut_passages
 from esker.server.usecases.parts import Parts
+from esker.server.usecases.tombstones import without_forgotten
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +67,7 @@ async def ingest(parts: Parts, pool_id: str, session_id: str, batch: Sequence[In
         session = await sessions.lock(connection, session_id)
         known = await messages.known(connection, session_id, names)
         new = [message for message in stored if message.message.external_id not in known]
+        new = await without_forgotten(connection, session_id, new)
         unobserved = session.unobserved_tokens
         if new:
             unobserved = await _append(connection, session, new, now)
@@ -73,7 +75,8 @@ async def ingest(parts: Parts, pool_id: str, session_id: str, batch: Sequence[In
             await jobs.schedule(connection, "observe", session_id, due, now)
     await cut_passages(parts, pool_id, session_id)
     _, conflicts = _sort_out(prepared, known)
-    return IngestReport(len(new), len(batch) - len(new), unobserved, conflicts)
+    forgotten = sum(not message.content_hash for message in new)
+    return IngestReport(len(new), len(batch) - len(new), unobserved, conflicts, forgotten)
 
 
 def observe_due(settings: Settings, unobserved_tokens: int, last_received_at: datetime, now: datetime) -> datetime:

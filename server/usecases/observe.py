@@ -43,6 +43,7 @@ from esker.server.usecases.parts import Parts
 from esker.server.usecases.reflect_pool import schedule_daily
 from esker.server.usecases.run_job import wait_for_job
 from esker.server.usecases.spending import PoolMeter, falls_back
+from esker.server.usecases.tombstones import SaidText, are_forgotten
 
 _MOST_CHARACTERS = 500
 _MOST_TRIES = 5
@@ -236,6 +237,9 @@ async def _write(
     now = parts.clock()
     session, first, last = shown.session, shown.messages[0], shown.messages[-1]
     async with parts.database.tenant(lease.pool_id) as connection:
+        # Waits for a transaction that forgets, since its facts must not come back.
+        await sessions.lock(connection, session.id)
+        observed, facts = await _without_forgotten(connection, shown, observed, facts)
         await sessions.cover(connection, session.id, first.seq, last.seq, observed)
         await jobs.hold(connection, lease, lease.until)
         await jobs.progress(connection, lease)
@@ -255,6 +259,28 @@ async def _write(
         await write_plan(connection, plan, shown, group_id, now)
         await _reflect_when_full(parts, connection, session.id)
         await schedule_daily(parts, connection, now)
+
+
+async def _without_forgotten(
+    connection: Connection, shown: TranscriptSlice, observed: Observed, facts: Sequence[NewFact]
+) -> tuple[Observed, Sequence[NewFact]]:
+    """Return what was observed without what was forgotten; such facts count as refused."""
+    project, said_at = shown.session.project, shown.messages[-1].sent_at
+    notes = [observed.current_task, observed.suggested_continuation, observed.thread_title]
+    rows = [fact.row.memory for fact in facts]
+    texts = [SaidText(row.content, row.said_at, project) for row in rows]
+    gone = await are_forgotten(connection, [*texts, *(SaidText(note or "", said_at, project) for note in notes)])
+    if not any(gone):
+        return observed, facts
+    kept = [fact for fact, is_gone in zip(facts, gone[: len(facts)], strict=True) if not is_gone]
+    task, continuation, title = (
+        None if is_gone else note for note, is_gone in zip(notes, gone[len(facts) :], strict=True)
+    )
+    refused = Counter(observed.refused) + Counter(forgotten=len(facts) - len(kept))
+    observed = replace(
+        observed, current_task=task, suggested_continuation=continuation, thread_title=title, refused=dict(refused)
+    )
+    return observed, kept
 
 
 def _short(text: str | None) -> str | None:

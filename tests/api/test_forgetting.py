@@ -1,8 +1,10 @@
 """A forgotten fact is gone from every column, and another fact about the same thing stays."""
 
+import hashlib
 from typing import Any
 
 import httpx2
+import psycopg
 import pytest
 
 from tests.api.test_hygiene import ScriptedServer
@@ -182,3 +184,102 @@ async def test_a_fact_that_shares_a_name_is_kept_with_its_messages(client: httpx
     ] == [True]
     second = (await client.get(f"/v1/sessions/{session}/messages")).json()["messages"][1]
     assert "6380" in str(second["content"])
+
+
+# What comes back ----------------------------------------------------------------------------------------------------
+
+
+async def exported(client: httpx2.AsyncClient) -> bytes:
+    """Return the pool's file."""
+    return (await client.get("/v1/export")).content
+
+
+async def imported(client: httpx2.AsyncClient, lines: bytes) -> None:
+    """Import a pool's file."""
+    answer = await client.post("/v1/import", content=lines, headers={"content-type": "application/x-ndjson"})
+    assert answer.status_code == 200, answer.text
+
+
+async def test_an_import_does_not_bring_back_what_was_forgotten(memory: ScriptedServer, owner_url: str) -> None:
+    _, row_id = await told(memory)
+    lines = await exported(memory.client)
+    assert b"Xanadu" in lines
+    await memory.client.delete(f"/v1/memories/{row_id}?messages=true")
+    await imported(memory.client, lines)
+    assert "xanadu" not in dump(owner_url).lower()
+    assert await memory.live() == ["Never use floats for money."]
+
+
+@pytest.mark.parametrize("messages", [True, False])
+async def test_a_transcript_that_is_sent_again_under_another_name_stays_forgotten(
+    memory: ScriptedServer, messages: bool
+) -> None:
+    _, row_id = await told(memory)
+    await memory.client.delete(f"/v1/memories/{row_id}?messages={str(messages).lower()}")
+    fork = await opened(memory.client, "fork", project="bank")
+    texts = (("user", VAULT), ("assistant", ECHO), ("user", "Hi!"))
+    again = [{"external_id": f"x{n}", "role": role, "content": text} for n, (role, text) in enumerate(texts)]
+    report = await said(memory.client, fork, *again)
+    assert (report["accepted"], report["forgotten"]) == (3, 2 if messages else 0)
+    memory.model.say({"facts": []})
+    await observed(memory.client, fork)
+    # As long as its messages are kept, an observer may read them.
+    assert ("Xanadu" in memory.model.prompt()) is not messages
+    hits = (await recalled(memory.client, "vault called Xanadu", tier="passages"))["hits"]
+    assert hits == []
+
+
+async def test_a_spooled_message_from_before_is_stored_without_the_forgotten_word(
+    memory: ScriptedServer, owner_url: str
+) -> None:
+    await told(memory)
+    await forgotten(memory.client, words=["Xanadu"])
+    session = await opened(memory.client, "s2")
+    early, late = "2026-03-02T12:00:00Z", "2190-01-01T00:00:00Z"
+    spooled = {"external_id": "x1", "role": "user", "content": "I painted Xanadu.", "sent_at": early}
+    assert (await said(memory.client, session, spooled))["forgotten"] == 1
+    assert "xanadu" not in dump(owner_url).lower()
+    anew = {**spooled, "external_id": "x2", "sent_at": late}
+    assert (await said(memory.client, session, anew))["forgotten"] == 0
+
+
+async def test_an_observer_of_kept_messages_does_not_bring_the_fact_back(memory: ScriptedServer) -> None:
+    session, row_id = await told(memory)
+    await memory.client.delete(f"/v1/memories/{row_id}")
+    seq = await memory.told(session, "What else?", minute=1)
+    fact = {"text": "The vault is called Xanadu.", "sources": [1, seq]}
+    report = await memory.observes(session, fact)
+    assert report["memories"] == 0
+
+
+async def test_a_receipt_proves_that_nothing_is_left(memory: ScriptedServer) -> None:
+    _, row_id = await told(memory)
+    receipt = (await memory.client.delete(f"/v1/memories/{row_id}")).json()
+    proof = (await memory.client.get(f"/v1/forget/{receipt['id']}")).json()
+    assert proof["left"] == {"messages.text": 2, "messages.content": 2, "messages.content_hash": 2}
+    receipt = await forgotten(memory.client, words=["xanadu"])
+    proof = (await memory.client.get(f"/v1/forget/{receipt['id']}")).json()
+    assert proof["left"] == {}
+    assert proof["texts"] > 10
+    assert (await memory.client.get("/v1/forget/fgt_x")).status_code == 404
+
+
+async def test_a_lifted_receipt_lets_it_come_back(memory: ScriptedServer) -> None:
+    _, row_id = await told(memory)
+    lines = await exported(memory.client)
+    receipt = (await memory.client.delete(f"/v1/memories/{row_id}?messages=true")).json()
+    assert (await memory.client.delete(f"/v1/forget/{receipt['id']}")).json()["tombstones"] > 0
+    assert (await memory.client.delete(f"/v1/forget/{receipt['id']}")).status_code == 404
+    await imported(memory.client, lines)
+    assert VAULT in await memory.live()
+
+
+async def test_no_word_of_what_was_forgotten_is_in_a_tombstone(memory: ScriptedServer, owner_url: str) -> None:
+    await told(memory)
+    await forgotten(memory.client, words=["xanadu"])
+    with psycopg.connect(owner_url) as connection:
+        rows = connection.execute("SELECT t::text, digest FROM tombstones t").fetchall()
+    assert len(rows) >= 4
+    assert not [text for text, _ in rows if "xanadu" in text.lower()]
+    plain = {hashlib.sha256(words.encode()).digest() for words in ("xanadu", "Xanadu", VAULT, VAULT.lower())}
+    assert plain & {bytes(digest) for _, digest in rows} == set()

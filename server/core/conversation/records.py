@@ -76,12 +76,16 @@ class NewMessage:
 
 @dataclass(frozen=True, slots=True)
 class IngestReport:
-    """The outcome of a batch. `conflicts` are duplicates whose content differs from the stored message."""
+    """The outcome of a batch. `conflicts` are duplicates whose content differs from the stored message.
+
+    `forgotten` of the accepted messages were stored without their words, since they say what was forgotten.
+    """
 
     accepted: int
     duplicates: int
     unobserved_tokens: int
     conflicts: list[str]
+    forgotten: int = 0
 
 
 @dataclass(frozen=True, slots=True)

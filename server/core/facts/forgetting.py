@@ -111,3 +111,16 @@ class Receipt:
     messages: int
     notes: int
     left: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """A search of every text of a pool for what a receipt forgot, by its keyed hashes, which contain no words.
+
+    `left` counts the `texts` of the searched `columns` that still say it, by column.
+    """
+
+    id: str
+    columns: int
+    texts: int
+    left: Mapping[str, int]

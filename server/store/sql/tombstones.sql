@@ -1,0 +1,45 @@
+-- name: key
+-- The key of the pool's hashes, and the most terms of any words that were forgotten; no row before the first forgetting.
+SELECT key, longest FROM forget_keys
+
+-- name: ensure_key
+-- The same, with a new key if there is none, and with more terms if the words are longer.
+INSERT INTO forget_keys (pool_id, key, longest) VALUES (current_pool(), %(key)s, %(longest)s)
+ON CONFLICT (pool_id) DO UPDATE SET longest = greatest(forget_keys.longest, excluded.longest)
+RETURNING key, longest
+
+-- name: add
+-- Add tombstones of one receipt.
+INSERT INTO tombstones (pool_id, digest, receipt_id, until, blanks)
+SELECT current_pool(), digest, %(receipt)s, CASE WHEN bounded THEN %(now)s::timestamptz END, %(blanks)s
+FROM unnest(%(digests)s::bytea[], %(bounded)s::boolean[]) AS new (digest, bounded)
+ORDER BY digest
+ON CONFLICT (pool_id, digest, receipt_id) DO UPDATE SET until = NULL WHERE excluded.until IS NULL
+
+-- name: known
+-- Those of some hashes that are tombstones: up to when they hold at the latest, and whether one of them blanks.
+SELECT digest, CASE WHEN bool_or(until IS NULL) THEN NULL ELSE max(until) END, bool_or(blanks)
+FROM tombstones WHERE digest = ANY (%(digests)s) GROUP BY digest
+
+-- name: of_receipt
+-- The hashes of one receipt.
+SELECT digest FROM tombstones WHERE receipt_id = %(receipt)s
+
+-- name: lift
+-- Delete the tombstones of a receipt: what it forgot may come back.
+DELETE FROM tombstones WHERE receipt_id = %(receipt)s
+
+-- name: message_hashes
+-- The hashes of the content of messages, without those that are forgotten already.
+SELECT m.content_hash
+FROM unnest(%(sessions)s::text[], %(seqs)s::bigint[]) AS asked (session_id, seq)
+JOIN messages m ON m.session_id = asked.session_id AND m.seq = asked.seq
+WHERE m.content_hash <> '\x'
+
+-- name: projects
+-- The projects of the pool, as its memories have them.
+SELECT DISTINCT project FROM memories WHERE project IS NOT NULL
+
+-- name: all_message_hashes
+-- The hashes of the content of all messages.
+SELECT content_hash FROM messages WHERE content_hash <> '\x'

@@ -1,0 +1,68 @@
+"""Tombstones of a pool and the key of their hashes."""
+
+import secrets
+from collections.abc import Collection, Mapping
+from datetime import datetime
+from pathlib import Path
+
+from esker.server.core.facts.tombstones import Digests, Tombstone
+from esker.server.db.database import Connection
+from esker.server.db.statements import Statements
+
+SQL = Statements(Path(__file__).parent / "sql/tombstones.sql")
+
+
+async def digests(connection: Connection) -> Digests | None:
+    """Return the hashes of the pool; None if nothing was ever forgotten in it."""
+    row = await (await connection.execute(SQL["key"])).fetchone()
+    return Digests(*row) if row else None
+
+
+async def ensure_digests(connection: Connection, longest: int) -> Digests:
+    """Return the hashes of the pool, which now know words of up to `longest` terms."""
+    values = {"key": secrets.token_bytes(32), "longest": longest}
+    row = await (await connection.execute(SQL["ensure_key"], values)).fetchone()
+    assert row is not None  # it was inserted or updated
+    return Digests(*row)
+
+
+async def add(
+    connection: Connection, receipt_id: str, new: Mapping[bytes, bool], *, blanks: bool, now: datetime
+) -> None:
+    """Add the tombstones of a receipt: hash → whether it holds only for what was said up to now."""
+    values = {"receipt": receipt_id, "digests": list(new), "bounded": list(new.values()), "blanks": blanks, "now": now}
+    await connection.execute(SQL["add"], values)
+
+
+async def known(connection: Connection, asked: Collection[bytes]) -> dict[bytes, Tombstone]:
+    """Return those of some hashes that are tombstones."""
+    cursor = await connection.execute(SQL["known"], {"digests": list(asked)})
+    return {bytes(digest): Tombstone(until, blanks) for digest, until, blanks in await cursor.fetchall()}
+
+
+async def of_receipt(connection: Connection, receipt_id: str) -> set[bytes]:
+    """Return the hashes of a receipt."""
+    cursor = await connection.execute(SQL["of_receipt"], {"receipt": receipt_id})
+    return {bytes(row[0]) for row in await cursor.fetchall()}
+
+
+async def lift(connection: Connection, receipt_id: str) -> int:
+    """Delete the tombstones of a receipt; return how many there were."""
+    return (await connection.execute(SQL["lift"], {"receipt": receipt_id})).rowcount
+
+
+async def message_hashes(connection: Connection, said_in: Mapping[str, Collection[int]]) -> list[bytes]:
+    """Return the hashes of the content of messages (session id → seqs) that are not forgotten yet."""
+    pairs = [(session_id, seq) for session_id, seqs in said_in.items() for seq in seqs]
+    values = {"sessions": [session_id for session_id, _ in pairs], "seqs": [seq for _, seq in pairs]}
+    return [bytes(row[0]) for row in await (await connection.execute(SQL["message_hashes"], values)).fetchall()]
+
+
+async def projects(connection: Connection) -> list[str]:
+    """Return the projects of the pool's memories."""
+    return [str(row[0]) for row in await (await connection.execute(SQL["projects"])).fetchall()]
+
+
+async def all_message_hashes(connection: Connection) -> list[bytes]:
+    """Return the hashes of the content of all messages."""
+    return [bytes(row[0]) for row in await (await connection.execute(SQL["all_message_hashes"])).fetchall()]

@@ -1,0 +1,107 @@
+"""Keep forgotten texts from coming back: by an observer, a reflection, an import, a transcript or a spool."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from esker.server.core.conversation.records import Block
+from esker.server.core.facts.forgetting import ForgetRequest
+from esker.server.core.facts.tombstones import EVERYWHERE, Digests, Tombstone, holding, length_of
+from esker.server.core.json_input import Json
+from esker.server.core.text.phrases import texts_in
+from esker.server.db.database import Connection
+from esker.server.store import tombstones
+from esker.server.store.messages import MessageToStore
+from esker.server.usecases.plan_forgetting import Doomed
+
+FORGOTTEN: list[Block] = [{"type": "text", "text": "[forgotten]"}]
+"""The content of a message that lost its words."""
+
+
+@dataclass(frozen=True, slots=True)
+class SaidText:
+    """A row or a note with the time when it was said."""
+
+    text: str
+    said_at: datetime
+    project: str | None
+    record_id: str = ""
+
+
+async def bury(connection: Connection, request: ForgetRequest, doomed: Doomed, receipt_id: str, now: datetime) -> None:
+    """Add tombstones for what is being forgotten.
+
+    Memories and words may be said again: for them only what was said up to now counts. A message that says what was
+    named never comes back, whenever it was said; one that was only within some limits counts up to now.
+    """
+    named = bool(request.selection.ids or request.selection.words)
+    everywhere = named and request.echoes
+    digests = await tombstones.ensure_digests(connection, length_of(doomed.names))
+    hashes = await tombstones.message_hashes(connection, doomed.messages)
+    ids = [*doomed.rows, *([request.selection.session_id] if request.selection.session_id and not named else [])]
+    rows = list(doomed.rows.values())
+
+    def made() -> dict[bytes, bool]:
+        bounded = {digests.of_id(record_id) for record_id in ids}
+        for row in rows:
+            bounded |= digests.of_row(row.content, EVERYWHERE if everywhere else row.project)
+        bounded |= {digest for words in doomed.names if (digest := digests.of_words(words))}
+        messages = {digests.of_message(content_hash) for content_hash in hashes}
+        return dict.fromkeys(bounded, True) | dict.fromkeys(messages, not named)
+
+    blanks = request.with_messages or bool(doomed.own)
+    await tombstones.add(connection, receipt_id, await asyncio.to_thread(made), blanks=blanks, now=now)
+
+
+async def are_forgotten(connection: Connection, texts: Sequence[SaidText]) -> list[bool]:
+    """Tell for each row or note whether it was forgotten."""
+    digests = await tombstones.digests(connection)
+    if digests is None or not texts:
+        return [False] * len(texts)
+    made = await asyncio.to_thread(lambda: [_hashes_of_text(digests, text) for text in texts])
+    known = await tombstones.known(connection, {digest for each in made for digest in each})
+    return [any(holding(each, known, one.said_at)) for each, one in zip(made, texts, strict=True)]
+
+
+def _hashes_of_text(digests: Digests, said: SaidText) -> set[bytes]:
+    own = digests.of_row(said.text, said.project) | digests.of_row(said.text, EVERYWHERE)
+    return own | {digests.of_id(said.record_id)} | digests.in_text(said.text)
+
+
+async def without_forgotten(
+    connection: Connection, session_id: str, batch: Sequence[MessageToStore]
+) -> list[MessageToStore]:
+    """Return messages as they are stored: forgotten ones without their words, or left out of passages."""
+    digests = await tombstones.digests(connection)
+    if digests is None:
+        return list(batch)
+    made = await asyncio.to_thread(lambda: [_hashes_of(digests, session_id, message) for message in batch])
+    known = await tombstones.known(connection, {digest for each in made for digest in each})
+    return [
+        _buried(message, list(holding(each, known, message.message.sent_at)))
+        for each, message in zip(made, batch, strict=True)
+    ]
+
+
+def _hashes_of(digests: Digests, session_id: str, message: MessageToStore) -> set[bytes]:
+    own = {digests.of_id(session_id)}
+    if message.content_hash:
+        own.add(digests.of_message(message.content_hash))
+    return own | digests.in_text("\n".join((message.text, *texts_in(list[Json](message.message.content)))))
+
+
+def _buried(message: MessageToStore, found: Sequence[Tombstone]) -> MessageToStore:
+    if not found:
+        return message
+    if not any(tombstone.blanks for tombstone in found):
+        return replace(message, left_out=True)
+    return replace(
+        message,
+        message=replace(message.message, content=FORGOTTEN),
+        content_hash=b"",
+        calls={},
+        text="",
+        shown_tokens=0,
+        left_out=True,
+    )

@@ -1,0 +1,67 @@
+"""A forgotten fact is known by keyed hashes when it comes back in nearly the same words."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from esker.server.core.facts.tombstones import EVERYWHERE, Digests, Tombstone, holding, length_of
+
+DIGESTS = Digests(b"k" * 32, 2)
+NOON = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
+FACT = "User decided to keep the sessions in Redis on port 6380."
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        FACT,
+        "User decision: user decided  to KEEP the sessions in Redis on port 6380.",
+        "On port 6380 in Redis, the user decided to keep sessions.",
+    ],
+)
+def test_a_row_in_other_order_case_or_label_is_known_again(text: str) -> None:
+    assert DIGESTS.of_row(text, EVERYWHERE) & DIGESTS.of_row(FACT, EVERYWHERE)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "User decided not to keep the sessions in Redis on port 6380.",
+        "User decided to keep the sessions in Redis on port 6381.",
+        "User decided to keep the sessions in Postgres on port 6380.",
+    ],
+)
+def test_a_row_that_states_something_else_is_not(text: str) -> None:
+    assert not DIGESTS.of_row(text, EVERYWHERE) & DIGESTS.of_row(FACT, EVERYWHERE)
+
+
+def test_a_row_that_was_forgotten_in_one_project_is_another_row_in_the_next() -> None:
+    assert not DIGESTS.of_row(FACT, "shop") & DIGESTS.of_row(FACT, "bank")
+
+
+def test_rows_of_two_words_are_known_by_their_words_alone() -> None:
+    assert not DIGESTS.of_row("door green", EVERYWHERE) & DIGESTS.of_row("green door", EVERYWHERE)
+
+
+def test_words_are_found_in_a_text_in_any_form_and_in_their_order() -> None:
+    assert DIGESTS.of_words("green vault") in DIGESTS.in_text("We painted the Green Vaults, twice.")
+    assert DIGESTS.of_words("green vault") not in DIGESTS.in_text("We painted the vault green.")
+    assert DIGESTS.of_words("the") is None
+    assert length_of(["the", "green vault", "Xanadu"]) == 2
+
+
+def test_words_longer_than_any_that_were_forgotten_are_not_hashed() -> None:
+    assert len(Digests(b"k" * 32, 0).in_text("one fine day")) == 0
+    assert len(DIGESTS.in_text("alpha beta gamma")) == 5
+
+
+def test_another_pool_has_other_hashes() -> None:
+    other = Digests(b"o" * 32, 2)
+    assert not other.of_row(FACT, EVERYWHERE) & DIGESTS.of_row(FACT, EVERYWHERE)
+    assert other.of_message(b"\1") != DIGESTS.of_message(b"\1")
+
+
+@pytest.mark.parametrize(("until", "later", "holds"), [(NOON, 0, True), (NOON, 1, False), (None, 1, True)])
+def test_a_tombstone_holds_for_what_was_said_before_it(until: datetime | None, later: int, holds: bool) -> None:
+    known = {b"1": Tombstone(until, blanks=True)}
+    assert bool(list(holding([b"0", b"1"], known, NOON + timedelta(seconds=later)))) is holds
