@@ -23,7 +23,7 @@ from typing import Any, cast
 from esker.server.agents.api import Api, ServerRefused
 from esker.server.agents.private_folder import make_private
 from esker.server.core.errors import Unavailable
-from esker.server.core.redaction import redact, redact_json, redact_name
+from esker.server.core.redaction import redact, redact_content, redact_json, redact_name
 
 MOST_BYTES = 64 * 1024 * 1024
 _MOST_PARCELS = 20_000
@@ -235,7 +235,7 @@ def _masked(value: Any, name: str = "") -> Any:
         case list() if name == "messages":
             return [_masked(item) for item in cast("list[Any]", value)]
         case _:
-            return redact_json(value)
+            return redact_content(value) if name == "content" else redact_json(value)
 
 
 def _is_own(entry: os.DirEntry[str]) -> bool:

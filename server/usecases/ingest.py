@@ -16,7 +16,7 @@ from esker.server.core.conversation.trust import message_trust
 from esker.server.core.conversation.valid_blocks import as_blocks
 from esker.server.core.errors import InvalidInput
 from esker.server.core.json_input import Json
-from esker.server.core.redaction import redact_json, redact_name
+from esker.server.core.redaction import redact_content, redact_name
 from esker.server.db.database import Connection
 from esker.server.store import jobs, messages, sessions
 from esker.server.store.messages import MessageToStore
@@ -92,7 +92,7 @@ def _prepare(batch: Sequence[IncomingMessage]) -> list[_PreparedMessage]:
 
 def _prepare_one(index: int, incoming: IncomingMessage) -> _PreparedMessage:
     try:
-        blocks = as_blocks(redact_json(incoming.content))
+        blocks = as_blocks(redact_content(incoming.content))
     except InvalidInput as error:
         raise InvalidInput(f"messages[{index}]: {error}") from error
     canonical = json.dumps([incoming.role, blocks], sort_keys=True)

@@ -500,7 +500,7 @@ async def test_a_killed_server_has_every_message_when_it_is_back(tmp_path: Path)
 
 
 async def test_no_secret_of_a_transcript_is_in_the_spool(agent: Agent) -> None:
-    secret = "sk-ant-REDACTED"
+    secret = "sk-ant-" + "api03x7q" * 5
     away = agent.at(NOWHERE)
     away.say(f"The key is {secret}.")
     await away.hook("Stop")

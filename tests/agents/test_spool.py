@@ -100,7 +100,7 @@ def test_a_parcel_added_during_a_replay_is_sent_as_well(folder: Path) -> None:
 
 
 def test_parcels_contain_no_secrets_and_ids_stay_different(folder: Path) -> None:
-    secret = "sk-ant-REDACTED"
+    secret = "sk-ant-" + "api03x7q" * 5
     made: Any = parcel(1, f"The key is {secret}")
     made["messages"].append({"external_id": f"{secret}-other", "role": "user", "content": [{"text": secret}]})
     made["session"]["external_id"] = secret

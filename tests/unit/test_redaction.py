@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from esker.server.core.json_input import Json
-from esker.server.core.redaction import redact, redact_json, redact_name
+from esker.server.core.redaction import redact, redact_content, redact_json, redact_name
 
 _LOWER = "abcdefghijklmnopqrstuvwxyz0123456789" * 4
 _HEX = "0123456789abcdef" * 8
@@ -203,21 +203,18 @@ def test_masking_twice_changes_nothing(pieces: list[str]) -> None:
     assert redact(once) == once
 
 
-def test_members_with_a_secret_name_are_masked_and_images_are_not() -> None:
-    image: Json = {"type": "base64", "media_type": "image/png", "data": "sk-ant-" + _LOWER}
+def test_members_with_a_secret_name_are_masked() -> None:
     given: Json = {
         "password": "hunter22",
         "tokens": 5,
         "note": "see token",
         "nested": [{"api_key": "abcdef"}],
-        "i": image,
     }
     assert redact_json(given) == {
         "password": "[redacted:secret]",
         "tokens": 5,
         "note": "see token",
         "nested": [{"api_key": "[redacted:secret]"}],
-        "i": image,
     }
 
 
@@ -239,13 +236,37 @@ def test_a_secret_is_masked_wherever_a_long_text_is_split(place: int) -> None:
         assert masked.count("word") == text.count("word")
 
 
-def test_text_beside_the_data_of_an_image_is_masked() -> None:
-    source: Json = {"type": "base64", "data": "AAAA", "note": SECRETS["github classic"], "password": "hunter22"}
-    masked = redact_json(source)
-    assert isinstance(masked, dict)
-    assert masked["data"] == "AAAA"
-    assert "hunter22" not in str(masked)
-    assert SECRETS["github classic"] not in str(masked)
+_IMAGE = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJ"
+_SECRET_TEXT = "key " + SECRETS["github classic"]
+
+
+@pytest.mark.parametrize("kind", ["image", "document"])
+@pytest.mark.parametrize("nested", [False, True], ids=["in a message", "in a tool result"])
+def test_the_data_of_an_image_or_document_is_kept_and_text_beside_it_is_masked(kind: str, nested: bool) -> None:
+    source: Json = {"type": "base64", "media_type": "image/png", "data": _IMAGE, "note": _SECRET_TEXT}
+    block: Json = {"type": kind, "source": source, "title": _SECRET_TEXT}
+    content: Json = [{"type": "tool_result", "tool_use_id": "t1", "content": [block]} if nested else block]
+    masked = str(redact_content(content))
+    assert _IMAGE in masked
+    assert SECRETS["github classic"] not in masked
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        {"type": "tool_use", "id": "t1", "name": "Write", "input": {"type": "base64", "data": _SECRET_TEXT}},
+        {
+            "type": "document",
+            "source": {"type": "base64", "media_type": "text/plain", "data": SECRETS["github classic"]},
+        },
+        {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": SECRETS["github classic"]}},
+        {"type": "image", "source": {"type": "url", "url": "https://shop.example/" + SECRETS["github classic"]}},
+        {"type": "tool_use", "id": "t1", "name": "Write", "input": {SECRETS["github classic"]: 1}},
+        {"type": "other", "payload": {"list": [["a", SECRETS["github classic"]]]}},
+    ],
+)
+def test_no_other_place_of_a_message_hides_a_secret(block: Json) -> None:
+    assert SECRETS["github classic"] not in str(redact_content([block]))
 
 
 def test_a_list_under_a_secret_name_is_masked() -> None:

@@ -20,7 +20,7 @@ from esker.server.core.invalid_values import problem_with
 from esker.server.core.json_input import Json, parse_json
 from esker.server.core.pack.records import PackReason
 from esker.server.core.records import Category, Facet, Kind, Priority, ReflectionScope, Trust
-from esker.server.core.redaction import redact_json, redact_name
+from esker.server.core.redaction import redact_content, redact_json, redact_name
 
 FORMAT = "esker-pool"
 VERSION = 1
@@ -409,7 +409,7 @@ def _masked(name: str, value: Json) -> Json:
                 for each in value
             ]
         case _:
-            return redact_json(value)
+            return redact_content(value) if name == "content" else redact_json(value)
 
 
 def _key(line: BaseModel, number: int) -> object:

@@ -1,0 +1,293 @@
+"""Values that are assigned to the name of a secret: settings, code, JSON, XML, tables, calls and options."""
+
+import re
+from collections.abc import Iterator
+from functools import cache
+from typing import NamedTuple
+
+from esker.server.core.redaction.names import Strength, strength_of, word_set, word_table, words_of
+from esker.server.core.redaction.scan import Scan, places
+from esker.server.core.redaction.spans import Span
+from esker.server.core.redaction.values import Form, is_placeholder, is_secret, looks_random
+
+# Characters of a value that are read before it is judged; one that is masked is masked to its end.
+_LONGEST_VALUE = 512
+_LONGEST_QUOTED = 4096
+
+_LONGEST_NAME = 60
+_IN_NAME = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-")
+_REST_OF_NAME = re.compile(rf"[\w-]{{0,{_LONGEST_NAME}}}+(?:\.[\w-]{{1,{_LONGEST_NAME}}}+){{0,4}}+", re.ASCII)
+_WORD_BEFORE = re.compile(r"[A-Za-z]{2,20}[ -]\Z")
+
+# Only one of these follows a name that has a value.
+_MAY_FOLLOW = re.compile(r"[\\\"'`\])*_ \t]{0,12}+(?:[:：=＝→⇒>|,(\n-]|\w)")
+
+_CLOSED = r"\\{0,8}+[\"'`]?[\])]{0,2}+[*_`]{0,3}+(?:[ \t]?\([^()\n]{1,40}\))?[*_]{0,3}+"
+_ASSIGN = re.compile(
+    rf"{_CLOSED}[ \t]{{0,40}}+(?P<sign>:=|=>|->|={{1,3}}+|[:：＝→⇒])(?!//)[*_]{{0,3}}+(?P<space>[ \t]{{0,80}}+)"
+    r"(?:(?:[&*]?[A-Za-z][\w.\[\]|?<>' ]{0,40}=[ \t]{0,9}+)(?=[\"'`]))?"
+)
+_PAIR = re.compile(
+    r"\\{0,8}[\"']?[\s,;/]{1,60}(?:-\s{1,8})?\\{0,8}[\"']?(?:value|val|content|secretValue)\\{0,8}[\"']?\s{0,8}[:=]\s{0,8}",
+    re.IGNORECASE,
+)
+_CALL = re.compile(r"\(\s{0,20}(?=[\"'`])")
+_NEXT = re.compile(r"\\{0,8}+[\"'`]\s{0,20},\s{0,40}(?=\\{0,8}[\"'`])")
+_CELL = re.compile(r"[*_`]{0,3}\s?(?P<bar>[|\t])[ \t]{0,40}[*_`]{0,3}(?P<value>[^|\n\t`*]{1,400})")
+_ROW = re.compile(r"[|\n][ \t*_`]{0,40}\Z")
+_SPACE = re.compile(r"[\"'`]?[ \t]{1,40}(?=[^\s])")
+_BELOW = re.compile(r"[*_]{0,3}\s?[:：][*_]{0,3}[ \t]{0,8}\r?\n[ \t>|+-]{0,20}(?P<value>[^\s`]{6,200})[ \t]*(?=\n|\Z)")
+_ELEMENT = re.compile(r"(?:[ \t][^<>\n]{0,200})?>\s{0,80}(?P<value>[^<\n]{1,4096})")
+
+_OPENING = re.compile(r"(?P<prefix>[A-Za-z@$]{0,2}+)(?P<slashes>\\{0,8}+)(?P<quote>\"\"\"|'''|[\"'`“„«「『‘])")
+_CLOSING = {"“": "”", "„": "“", "«": "»", "「": "」", "『": "』", "‘": "’"}
+_BARE = re.compile(rf"[^\s\"'`,;<>(){{}}\[\]|\\&”»」，。、]{{1,{_LONGEST_VALUE}}}+")
+_LINE = re.compile(rf"[^\s\"'`;|&<>”»」]{{1,{_LONGEST_VALUE}}}+")
+_MORE = re.compile(r"[^\s\"'`,;<>(){}\[\]|\\&]*+")
+_LINE_START = re.compile(
+    r"(?:[ \t+>-]{0,40}|[ \t]{0,20}\d{1,6}[ \t:|]{1,8})"
+    r"(?:(?:export|set|local|declare(?: -\w+)?|readonly|env|typeset|Environment=|ENV|ARG)[ \t]{0,4})?[\"']?\Z"
+)
+_SETTER = re.compile(r"(?i)(?:\bset -\w{1,4}|\bsetx|\bsetenv|\bENV|\bARG|\bSetEnv|\bfastcgi_param|\benv)[ \t]{1,8}\Z")
+_TYPE_NAME = re.compile(r"(?:[A-Z][a-z]+){1,6}\Z")
+_CALLED = re.compile(r"[A-Za-z_][\w.]{0,60}[(\[]")
+
+
+class Value(NamedTuple):
+    """A value behind a name: its place, how it is written, and whether code follows it."""
+
+    start: int
+    end: int
+    form: Form
+    code: bool = False
+
+
+class _Name(NamedTuple):
+    start: int
+    end: int
+    text: str
+
+
+@cache
+def _stems() -> tuple[str, ...]:
+    """Return the fewest literal texts of which each name of a secret contains one."""
+    lists = word_table("identifiers")
+    words = {word for name in ("passwords", "tokens", "keys", "endings") for word in lists[name]}
+    return tuple(word for word in sorted(words) if not any(other in word for other in words if other != word))
+
+
+def assigned(scan: Scan) -> Iterator[Span]:
+    """Yield the values that are assigned to names of secrets."""
+    text = scan.text
+    done = 0
+    for name in _names(scan):
+        if name.start < done:
+            continue
+        value = _secret_behind(text, name)
+        if value is not None:
+            done = _end(text, value)
+            yield Span(value.start, done)
+
+
+def _names(scan: Scan) -> Iterator[_Name]:
+    """Yield the identifiers that contain a name of a secret, in order."""
+    text, words = scan.text, " ".join(scan.words)
+    stems = [stem for stem in _stems() if stem in words]
+    ends = 0
+    for place in sorted(place for stem in stems for place in places(scan.lowered, stem)):
+        if place < ends:
+            continue
+        start = place
+        while start > ends and place - start < _LONGEST_NAME and text[start - 1] in _IN_NAME:
+            start -= 1
+        found = _REST_OF_NAME.match(text, place)
+        ends = found.end() if found else place + 1
+        yield _Name(start, ends, text[start:ends].lstrip(".-"))
+
+
+def _end(text: str, value: Value) -> int:
+    """Return the end of a value, also if it is longer than what was read of it."""
+    if value.end - value.start < _LONGEST_VALUE:
+        return value.end
+    more = _MORE.match(text, value.end)
+    return more.end() if more else value.end
+
+
+def _secret_behind(text: str, name: _Name) -> Value | None:
+    if not _MAY_FOLLOW.match(text, name.end):
+        return None
+    strength = _strength(text, name)
+    if strength is Strength.NOTHING:
+        return None
+    for rule in _RULES:
+        value = rule(text, name, strength)
+        if value is not None:
+            return value
+    return None
+
+
+def _strength(text: str, name: _Name) -> Strength:
+    if name.text.lower() in ("key", "keys", "auth"):
+        before = _WORD_BEFORE.search(text[max(0, name.start - 22) : name.start])
+        return strength_of((before[0] if before else "") + name.text)
+    return strength_of(name.text)
+
+
+def _assignment(text: str, name: _Name, strength: Strength) -> Value | None:
+    found = _ASSIGN.match(text, name.end)
+    if not found:
+        return None
+    line = _is_setting(text, name, found)
+    value = read_value(text, found.end(), line=line)
+    if value is None:
+        return None
+    if value.form is Form.LINE and not _fills_line(text, name, value):
+        value = read_value(text, found.end())
+    if value and value.form is Form.QUOTED and text[name.start] == "-" and strength is Strength.PASSWORD:
+        return None if is_placeholder(text[value.start : value.end]) else value
+    return value if value and _accepted(text, value, strength, value.form) else None
+
+
+def _accepted(text: str, value: Value, strength: Strength, form: Form) -> bool:
+    return not (value.code and form is not Form.LINE) and is_secret(text[value.start : value.end], strength, form)
+
+
+def _is_setting(text: str, name: _Name, sign: re.Match[str]) -> bool:
+    """Whether an assignment is a line of a file of settings, of which the value may have any characters."""
+    if sign["sign"] == "=" and not sign["space"]:
+        return name.text.isupper() or bool(
+            _LINE_START.search(text[max(0, name.start - 48) : name.start].rpartition("\n")[2])
+        )
+    starts = text[max(0, name.start - 48) : name.start].rpartition("\n")[2]
+    return sign["sign"] in ":=" and _LINE_START.match(starts) is not None
+
+
+def _fills_line(text: str, name: _Name, value: Value) -> bool:
+    """Whether a value is all that its line assigns, and not a word of code such as `password: UserPassword`."""
+    if name.text.isupper() and text[value.start - 1] == "=":
+        return True
+    rest = text[value.end : value.end + 2]
+    word = text[value.start : value.end]
+    alone = not rest or rest[0] in "\r\n"
+    return alone and word[0] not in "[{(" and not _CALLED.match(word) and not _TYPE_NAME.match(word)
+
+
+def read_value(text: str, place: int, line: bool = False) -> Value | None:
+    """Return the value that begins at a place: a text in quotes, else a word or, on a `line`, all of it."""
+    opening = _OPENING.match(text, place)
+    if opening:
+        return _quoted(text, opening)
+    found = (_LINE if line else _BARE).match(text, place)
+    if not found:
+        return None
+    end = found.end()
+    while end > place + 1 and text[end - 1] in (",:" if line else ".,;:?"):
+        end -= 1
+    return Value(place, end, Form.LINE if line else Form.BARE, text[found.end() : found.end() + 1] in tuple("([{"))
+
+
+def _quoted(text: str, opening: re.Match[str]) -> Value | None:
+    quote, slashes = opening["quote"], len(opening["slashes"])
+    closing, start = _CLOSING.get(quote, quote), opening.end()
+    place = text.find(closing, start, start + _LONGEST_QUOTED)
+    while place >= 0:
+        before = place
+        while before > start and text[before - 1] == "\\":
+            before -= 1
+        if place - before == slashes or (slashes == 0 and (place - before) % 2 == 0):
+            place = before if slashes else place
+            break
+        place = text.find(closing, place + 1, start + _LONGEST_QUOTED)
+    end = place if place >= 0 else min(start + _LONGEST_QUOTED, len(text))
+    newline = text.find("\n", start, end)
+    if newline >= 0 and len(quote) == 1:
+        end = newline
+    interpolated = ("f" in opening["prefix"] or "$" in opening["prefix"] or quote == "`") and "{" in text[start:end]
+    return None if interpolated or end == start else Value(start, end, Form.QUOTED)
+
+
+def _element(text: str, name: _Name, strength: Strength) -> Value | None:
+    """Return the content of an XML element, or of one whose attribute holds the name."""
+    before = text[name.start - 1 : name.start]
+    if before not in ("<", ":", '"') or ">" not in text[name.end : name.end + 200]:
+        return None
+    found = _ELEMENT.match(text, name.end + (before == '"'))
+    return _named_group(text, found, strength, Form.QUOTED) if found else None
+
+
+def _named_group(text: str, found: re.Match[str], strength: Strength, form: Form) -> Value | None:
+    value = Value(found.start("value"), found.start("value") + len(found["value"].rstrip()), form)
+    return value if _accepted(text, value, strength, form) else None
+
+
+def _pair(text: str, name: _Name, strength: Strength) -> Value | None:
+    """Return the value of `name: API_TOKEN, value: …`."""
+    found = _PAIR.match(text, name.end)
+    value = read_value(text, found.end(), line=True) if found else None
+    return value if value and _accepted(text, value, strength, value.form) else None
+
+
+def _call(text: str, name: _Name, strength: Strength) -> Value | None:
+    """Return the argument of `setPassword("…")`, and not of `getPassword("…")`."""
+    found = _CALL.match(text, name.end)
+    if not found or words_of(name.text)[0] in word_set("identifiers", "readers"):
+        return None
+    value = read_value(text, found.end())
+    return value if value and _accepted(text, value, strength, Form.BARE) else None
+
+
+def _next_argument(text: str, name: _Name, strength: Strength) -> Value | None:
+    """Return the argument behind a quoted name, as in `define("DB_PASSWORD", "…")`."""
+    found = _NEXT.match(text, name.end)
+    value = read_value(text, found.end()) if found else None
+    return value if value and _accepted(text, value, strength, Form.BARE) else None
+
+
+def _cell(text: str, name: _Name, strength: Strength) -> Value | None:
+    """Return the table cell behind a cell that holds the name."""
+    found = _CELL.match(text, name.end)
+    if found and found["bar"] == "|" and not _ROW.search(text[max(0, name.start - 200) : name.start]):
+        return None
+    value = _named_group(text, found, strength, Form.BARE) if found else None
+    return value if value and " " not in text[value.start : value.end] else None
+
+
+def _spaced(text: str, name: _Name, strength: Strength) -> Value | None:
+    """Return the value of an option or a setting behind a space, or a random word behind the name."""
+    found = _SPACE.match(text, name.end)
+    if not found:
+        return None
+    setter = bool(_SETTER.search(text[max(0, name.start - 20) : name.start]))
+    value = read_value(text, found.end(), line=setter)
+    if value is None:
+        return None
+    word = text[value.start : value.end]
+    if setter:
+        return value if _accepted(text, value, strength, value.form) else None
+    if text[max(0, name.start - 2) : name.start].endswith("-") or text[name.start] == "-":
+        return value if word[0] != "-" and _accepted(text, value, strength, value.form) else None
+    return value if not value.code and strength > Strength.KEY and _is_random_word(word) else None
+
+
+def _is_random_word(word: str) -> bool:
+    upper, lower = any(sign.isupper() for sign in word), any(sign.islower() for sign in word)
+    plain = (
+        not is_placeholder(word)
+        and " " not in word
+        and "/" not in word[:2]
+        and "=" not in word[:-2]
+        and ":" not in word
+    )
+    return plain and looks_random(word, 12 if upper and lower else 20)
+
+
+def _line_below(text: str, name: _Name, strength: Strength) -> Value | None:
+    """Return the value on the line below `Password:`."""
+    found = _BELOW.match(text, name.end)
+    if not found or strength is Strength.KEY or found["value"].endswith((":", ",")):
+        return None
+    value = _named_group(text, found, strength, Form.PROSE)
+    return value if value and ":" not in found["value"] else None
+
+
+_RULES = (_assignment, _element, _pair, _call, _next_argument, _cell, _spaced, _line_below)

@@ -1,0 +1,71 @@
+"""Secrets in the arguments of programs, such as `mysql -pSECRET` (`commands.toml`)."""
+
+import re
+import tomllib
+from collections.abc import Iterator
+from functools import cache
+from importlib.resources import files
+from typing import cast
+
+from esker.server.core.redaction.scan import Scan
+from esker.server.core.redaction.spans import Span
+from esker.server.core.redaction.values import is_placeholder
+
+# Characters of a command in which its options are looked for.
+_LONGEST_COMMAND = 2000
+_END_OF_COMMAND = re.compile(r"[\n|;&]")
+_VALUE = r"(?P<value>\"[^\"\n]{4,400}\"|'[^'\n]{4,400}'|[^\s\"'`;|&)<>]{4,400})"
+_FORMS = {
+    "attached": rf"(?<=\s)(?:{{option}}){_VALUE}",
+    "spaced": rf"(?<=\s)(?:{{option}})[= ]\s{{{{0,4}}}}(?!-){_VALUE}",
+    "bare": rf"(?<=\s)(?:{{option}}){_VALUE}",
+    "after-colon": rf"(?<=\s)(?:{{option}})[= ]{{{{0,4}}}}[\"']?[^\s:\"'/]{{{{1,100}}}}:{_VALUE}",
+    "after-percent": rf"(?<=\s)(?:{{option}})[= ]{{{{0,4}}}}[\"']?[^\s%\"']{{{{1,100}}}}%{_VALUE}",
+}
+
+
+@cache
+def _options() -> tuple[tuple[frozenset[str], tuple[str, ...], str], ...]:
+    """Return words that the names of the programs contain, these names, and the pattern of each kind of option."""
+    text = files("esker.server.core.redaction").joinpath("commands.toml").read_text(encoding="utf-8")
+    rows = cast(list[list[str]], tomllib.loads(text)["options"])
+    return tuple(
+        (
+            frozenset(re.split(r"[|-]", programs)),
+            tuple(programs.split("|")),
+            _FORMS[form].replace("{{", "{").replace("}}", "}").replace("{option}", option),
+        )
+        for programs, option, form in rows
+    )
+
+
+@cache
+def _pattern(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern)
+
+
+def arguments(scan: Scan) -> Iterator[Span]:
+    """Yield the secrets among the arguments of programs."""
+    for words, programs, pattern in _options():
+        for program in programs if words & scan.words else ():
+            yield from _in_commands(scan.text, program, pattern)
+
+
+def _in_commands(text: str, program: str, pattern: str) -> Iterator[Span]:
+    place = text.find(program)
+    while place >= 0:
+        start = place + len(program)
+        if not text[place - 1 : place].isalnum() and text[start : start + 1] in (" ", "\t", "."):
+            stop = _END_OF_COMMAND.search(text, start, start + _LONGEST_COMMAND)
+            end = stop.start() if stop else min(len(text), start + _LONGEST_COMMAND)
+            yield from _in_command(text, start, end, pattern)
+            start = end
+        place = text.find(program, start)
+
+
+def _in_command(text: str, start: int, end: int, pattern: str) -> Iterator[Span]:
+    for found in _pattern(pattern).finditer(text, start, end):
+        value = found["value"].strip("\"'")
+        if not is_placeholder(value) and not value.isdigit():
+            first = found.start("value") + (found["value"][0] in "\"'")
+            yield Span(first, first + len(value))

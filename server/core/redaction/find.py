@@ -1,0 +1,67 @@
+"""Finds the secrets in a text: each kind of place is looked through in the text as written and as it reads."""
+
+from collections.abc import Callable, Iterator
+
+from esker.server.core.redaction.assigned import assigned
+from esker.server.core.redaction.commands import arguments
+from esker.server.core.redaction.encoded import decoded
+from esker.server.core.redaction.files import known_files
+from esker.server.core.redaction.formats import known_formats, web_tokens
+from esker.server.core.redaction.headers import addresses, headers
+from esker.server.core.redaction.keyfiles import private_keys
+from esker.server.core.redaction.prose import spoken
+from esker.server.core.redaction.scan import Scan, scanned
+from esker.server.core.redaction.spans import Span, merged
+from esker.server.core.redaction.unknown import unknown_tokens
+from esker.server.core.redaction.values import SHORTEST
+from esker.server.core.redaction.views import views
+
+# Characters that are looked through at once, and how many of them are seen again with the next part. A thread that
+# matches a pattern holds all others up.
+_PART = 32_768
+_OVERLAP = 8_192
+# Layers of base64 that are looked into.
+_LAYERS = 2
+
+_LOOKS: tuple[Callable[[Scan], Iterator[Span]], ...] = (
+    private_keys,
+    known_formats,
+    web_tokens,
+    addresses,
+    headers,
+    known_files,
+    assigned,
+    spoken,
+    arguments,
+    unknown_tokens,
+)
+
+
+def find(text: str) -> list[Span]:
+    """Return the secrets in a text, in order, none of which overlap."""
+    if len(text) < SHORTEST:
+        return []
+    if len(text) <= _PART + _OVERLAP:
+        return merged(_found(text, _LAYERS))
+    return merged(
+        Span(start + span.start, start + span.end, span.kind)
+        for start in range(0, len(text), _PART)
+        for span in _found(text[start : start + _PART + _OVERLAP], _LAYERS)
+    )
+
+
+def _found(text: str, layers: int) -> Iterator[Span]:
+    for view in views(text):
+        for span in _in_view(view.text, layers):
+            yield Span(*view.written(span.start, span.end), span.kind)
+
+
+def _in_view(text: str, layers: int) -> Iterator[Span]:
+    scan = scanned(text)
+    for look in _LOOKS:
+        yield from look(scan)
+    if layers:
+        for start, end, inner in decoded(scan):
+            secrets = merged(_found(inner, layers - 1))
+            if secrets:
+                yield Span(start, end, secrets[0].kind)

@@ -1,0 +1,135 @@
+"""Keys and tokens in formats that their makers document (`formats.toml`)."""
+
+import re
+import tomllib
+from collections.abc import Iterator
+from functools import cache
+from importlib.resources import files
+from typing import NamedTuple, cast
+
+from esker.server.core.redaction.scan import Scan
+from esker.server.core.redaction.spans import MASK, Span
+
+_DIGIT = re.compile(r"[0-9]")
+_LONG_RUN = re.compile(r"[A-Za-z]{16}")
+# A part may be followed by a part or two, a signature of which may be missing.
+_PARTS = re.compile(r"[\w-]++(?=\.)", re.ASCII)
+_FOLLOWING_PARTS = re.compile(r"(?:\.[\w-]{4,}+){1,4}+(?:\.(?=\W|\Z))?", re.ASCII)
+_LETTERS_AND_DIGITS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789")
+# Characters before the literal text of a format in which its beginning is looked for.
+_MOST_BEFORE = 120
+
+
+class _Format(NamedTuple):
+    kind: str
+    literal: str
+    body: str
+    before: str = ""
+    bounded: bool = False
+
+
+@cache
+def _pattern(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern, re.ASCII)
+
+
+@cache
+def _tables() -> dict[str, object]:
+    text = files("esker.server.core.redaction").joinpath("formats.toml").read_text(encoding="utf-8")
+    return tomllib.loads(text)
+
+
+@cache
+def public_prefixes() -> frozenset[str]:
+    """Return the beginnings of identifiers that look like tokens and are shown to anyone."""
+    return frozenset(cast(dict[str, str], _tables()["public"])["prefixes"].split())
+
+
+@cache
+def _formats() -> tuple[_Format, ...]:
+    prefixed = cast(dict[str, list[str]], _tables()["prefixed"])
+    inside = cast(dict[str, list[list[str]]], _tables()["inside"])
+    return (
+        *(_prefixed(kind, entry) for kind, entries in prefixed.items() for entry in entries),
+        *(
+            _Format(kind, literal, body, before)
+            for kind, entries in inside.items()
+            for before, literal, body in entries
+        ),
+    )
+
+
+def _prefixed(kind: str, entry: str) -> _Format:
+    literal, _, body = entry.partition(" ")
+    return _Format(kind, literal.removeprefix("^"), body, bounded=literal.startswith("^"))
+
+
+def known_formats(scan: Scan) -> Iterator[Span]:
+    """Yield the tokens of known formats in a text; each of them is a long word, or part of one."""
+    words = "\n".join(word for _, word in scan.long_words if _may_vary(word))
+    if words:
+        for known in _formats():
+            if known.literal in words:
+                yield from _inside(known, scan.long_words) if known.before else _tokens(known, scan.text)
+
+
+def web_tokens(scan: Scan) -> Iterator[Span]:
+    """Yield the JSON Web Tokens in a text: parts with full stops between them, the first of which is JSON in base64."""
+    for offset, word in scan.long_words:
+        if "eyJ" in word and "." in word:
+            yield from (Span(offset + start, offset + end, "jwt") for start, end in _web_tokens(word))
+
+
+def _web_tokens(word: str) -> Iterator[tuple[int, int]]:
+    place = 0
+    for part in _PARTS.finditer(word):
+        start = part[0].find("eyJ") + part.start()
+        following = _FOLLOWING_PARTS.match(word, part.end())
+        if start >= max(place, part.start()) and part.end() - start > 10 and following:
+            place = following.end()
+            yield start, place
+
+
+def _may_vary(word: str) -> bool:
+    return word.isascii() and (not word.islower() or bool(_DIGIT.search(word) or _LONG_RUN.search(word)))
+
+
+def _inside(known: _Format, words: list[tuple[int, str]]) -> Iterator[Span]:
+    for offset, word in words:
+        if known.literal in word:
+            yield from (Span(offset + start, offset + end, kind) for start, end, kind in _tokens(known, word))
+
+
+def _tokens(known: _Format, text: str) -> Iterator[Span]:
+    body = _pattern(known.body)
+    place = text.find(known.literal)
+    while place >= 0:
+        found = None if _is_glued(known, text, place) else body.match(text, place + len(known.literal))
+        start = _beginning(known, text, place) if found else None
+        if found and start is not None:
+            if _varies(text[start : found.end()], known.literal):
+                yield Span(start, found.end(), known.kind)
+            # A part of a token varies no more than all of it, so no other token begins inside.
+            place = found.end() - 1
+        place = text.find(known.literal, place + 1)
+
+
+def _is_glued(known: _Format, text: str, place: int) -> bool:
+    return known.bounded and place > 0 and text[place - 1] in _LETTERS_AND_DIGITS
+
+
+def _beginning(known: _Format, word: str, place: int) -> int | None:
+    if not known.before:
+        return place
+    first = max(0, place - _MOST_BEFORE)
+    found = _pattern(rf"(?:{known.before})\Z").search(word[first:place])
+    return first + found.start() if found else None
+
+
+def _varies(token: str, literal: str) -> bool:
+    """Whether a token is more than a placeholder such as `sk-xxxxxxxx` or `ghp_YOUR_TOKEN`."""
+    rest = token.replace(literal, "", 1)
+    if len(set(rest)) < 5 or MASK in token:
+        return False
+    plain = rest.islower() or rest.isupper()
+    return not plain or bool(_DIGIT.search(token) or _LONG_RUN.search(rest))

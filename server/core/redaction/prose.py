@@ -1,0 +1,137 @@
+"""Passwords, tokens and keys in sentences of many languages: "das Passwort für den Server lautet …"."""
+
+import re
+from collections.abc import Iterator
+from functools import cache
+
+from esker.server.core.redaction.assigned import read_value
+from esker.server.core.redaction.names import Strength, word_set, word_table
+from esker.server.core.redaction.scan import Scan, places
+from esker.server.core.redaction.spans import Span
+from esker.server.core.redaction.values import Form, is_last_word, is_secret, looks_random
+from esker.server.core.words.lists import any_of
+
+# Characters between a name and the verb: "the password for the server in the hall is".
+_LONGEST_GAP = 60
+_NO_GAP = re.compile(r"[\n.;!?\"'(){}<>|。，,]")
+_OPENED = re.compile(r"[¡¿]?[\"'`“„«「『‘]?\s?[¡¿]?")
+_ENDS_SENTENCE = re.compile(r"[.!]?[\"'`)]?\s*(?:\n|\Z)")
+_PAIR = re.compile(
+    r"(?i)[a-z]{2,30}(?:[ -/][a-z]{2,10})?[\"']?\s{0,4}(?:[:=]|\bis\b|\bare\b)\s{0,4}[\"'`(]?[\w.@+-]{1,60}\s{0,4}"
+    r"[/:|,]\s{0,4}(?P<value>[^\s\"'`,;]{6,200})"
+)
+_TWO_ARGUMENTS = re.compile(
+    r"(?i)[a-z_]{4,20}\s?=?\s?\("
+    r"\s{0,9}[\"'`][^\"'`\n]{0,80}[\"'`]\s{0,9},\s{0,9}[\"'`](?P<value>[^\"'`\n]{6,200})[\"'`]"
+)
+_WITH_TWO_ARGUMENTS = frozenset(
+    (
+        "credential",
+        "credentials",
+        "login",
+        "log",
+        "auth",
+        "basicauth",
+        "httpbasicauth",
+        "httpdigestauth",
+        "authenticate",
+        "sign",
+        "signin",
+        "connect",
+        "networkcredential",
+        "usernamepasswordcredential",
+        "passwordauthentication",
+        "plainauth",
+    )
+)
+_PHRASE = re.compile(r"[\"']?[^\n:=]{0,30}[:=]\s{0,9}[\"'`]?(?P<value>(?:[a-z]{3,10}[ ,]{1,3}){11,24}[a-z]{3,10})\b")
+
+
+@cache
+def _names() -> tuple[tuple[str, str, Strength], ...]:
+    """Return each name in small letters, its language and its strength."""
+    tables = (("prose.names", Strength.PASSWORD), ("prose.others", Strength.TOKEN))
+    found = {
+        (name.lower(), language, strength)
+        for table, strength in tables
+        for language, names in word_table(table).items()
+        for name in names
+    }
+    return tuple(sorted(found))
+
+
+@cache
+def _separator(language: str) -> re.Pattern[str]:
+    verbs = any_of(word_table("prose.verbs").get(language, ["="]))
+    return re.compile(
+        rf"(?i)[*_`]{{0,3}}[:：=][*_`]{{0,3}}\s{{0,4}}|(?<![a-z]){verbs}(?:[:：]?\s{{1,4}}|(?<![a-z]))|(?=[\"“«「])"
+    )
+
+
+def spoken(scan: Scan) -> Iterator[Span]:
+    """Yield the passwords and keys that sentences tell."""
+    letters = frozenset() if scan.text.isascii() else frozenset(scan.lowered)
+    for name, language, strength in _names():
+        if not _may_contain(scan, letters, name):
+            continue
+        for place in places(scan.lowered, name):
+            span = _behind(scan.text, place, place + len(name), language, strength)
+            if span:
+                yield span
+    yield from _pairs(scan)
+
+
+def _may_contain(scan: Scan, letters: frozenset[str], name: str) -> bool:
+    """Whether a text has the first word of a name or, of one that is not in Latin script, the first letter."""
+    if name.isascii():
+        return _first_word(name) in scan.words
+    return name[0] in letters and name[-1] in letters
+
+
+@cache
+def _first_word(name: str) -> str:
+    return re.split(r"[ '-]", name)[0]
+
+
+def _behind(text: str, start: int, end: int, language: str, strength: Strength) -> Span | None:
+    before, after = text[start - 1 : start], text[end : end + 1]
+    if (before.isascii() and before.isalnum()) or (after.isascii() and after.isalnum()):
+        return None
+    found = _separator(language).search(text, end, end + _LONGEST_GAP)
+    if not found or _NO_GAP.search(text, end, found.start()):
+        return None
+    opened = _OPENED.match(text, found.end())
+    value = read_value(text, opened.end() if opened else found.end())
+    if value is None or value.form is Form.QUOTED or value.code:
+        return None
+    word = text[value.start : value.end].rstrip("!”»」")
+    return Span(value.start, value.start + len(word)) if _told(text, value.end, word, strength, language) else None
+
+
+def _told(text: str, end: int, word: str, strength: Strength, language: str) -> bool:
+    if strength is Strength.TOKEN:
+        return looks_random(word, 10) and is_secret(word, strength, Form.PROSE)
+    if is_secret(word, strength, Form.PROSE):
+        return True
+    # The ends of words that describe are those of English.
+    return language == "en" and bool(_ENDS_SENTENCE.match(text, end)) and is_last_word(word)
+
+
+def _pairs(scan: Scan) -> Iterator[Span]:
+    pairs = scan.matches(_PAIR, word_set("prose.pairs", "words"))
+    for found in (*pairs, *scan.matches(_TWO_ARGUMENTS, _WITH_TWO_ARGUMENTS)):
+        word = found["value"].rstrip(".,;)")
+        if looks_random(word, 6) and is_secret(word, Strength.PASSWORD, Form.PROSE):
+            yield Span(found.start("value"), found.start("value") + len(word))
+    for phrase in _phrases():
+        if phrase.isascii() and phrase.partition(" ")[0] not in scan.words:
+            continue
+        for place in places(scan.lowered, phrase):
+            found = _PHRASE.match(scan.text, place + len(phrase))
+            if found:
+                yield Span(found.start("value"), found.end("value"), "seed-phrase")
+
+
+@cache
+def _phrases() -> tuple[str, ...]:
+    return tuple(phrase.lower() for phrases in word_table("prose.phrases").values() for phrase in phrases)

@@ -1,0 +1,67 @@
+"""A text that is looked through for secrets, with what all that look need of it."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+_LONG = 18
+# Characters of no token; they end a word.
+_END_WORDS = b"\"'`<>()[]{},;\\"
+_DELIMITERS = bytes.maketrans(_END_WORDS, b" " * len(_END_WORDS))
+_SIGNS = _END_WORDS + b".:=!?/|*-_+#@&$~%^"
+_PUNCTUATION = bytes.maketrans(_SIGNS, b" " * len(_SIGNS))
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """A text, the same in small letters, its words in small letters, and all of 18 characters with their places."""
+
+    text: str
+    lowered: str
+    words: frozenset[str]
+    long_words: list[tuple[int, str]]
+
+    def matches(self, pattern: re.Pattern[str], words: frozenset[str]) -> Iterator[re.Match[str]]:
+        """Yield the matches of a pattern that begin with one of some words in small letters."""
+        for word in words & self.words:
+            for place in places(self.lowered, word):
+                found = pattern.match(self.text, place)
+                if found:
+                    yield found
+
+
+def scanned(text: str) -> Scan:
+    """Return a text as it is looked through."""
+    lowered = _lower(text)
+    words = _spaced(lowered, _PUNCTUATION).decode("latin-1").split()
+    return Scan(text, lowered, frozenset(words), list(_long_words(text, _spaced(text, _DELIMITERS))))
+
+
+def _spaced(text: str, delimiters: bytes) -> bytes:
+    """Return a byte for each character; translating bytes is many times as fast as translating text."""
+    return text.encode("latin-1", "replace").translate(delimiters)
+
+
+def _long_words(text: str, spaced: bytes) -> Iterator[tuple[int, str]]:
+    place = 0
+    for word in spaced.split():
+        if len(word) >= _LONG:
+            place = spaced.find(word, place)
+            yield place, text[place : place + len(word)]
+            place += len(word)
+
+
+def places(text: str, literal: str) -> Iterator[int]:
+    """Yield the places of a literal text, which do not overlap."""
+    place = text.find(literal)
+    while place >= 0:
+        yield place
+        place = text.find(literal, place + len(literal))
+
+
+def _lower(text: str) -> str:
+    """Return a text in small letters, each at the place of its capital."""
+    lowered = text.lower()
+    if len(lowered) == len(text):
+        return lowered
+    return "".join(sign.lower() if len(sign.lower()) == 1 else sign for sign in text)

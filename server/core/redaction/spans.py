@@ -1,0 +1,41 @@
+"""Places of secrets in a text, and the masks that replace them."""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+MASK = "[redacted:"
+"""The beginning of each mask; the kind of the secret and a bracket follow."""
+
+GENERIC = "secret"
+"""The kind of a secret that is known only by the name before it."""
+
+
+class Span(NamedTuple):
+    """A secret in a text: its first character, the one after its last, and its kind."""
+
+    start: int
+    end: int
+    kind: str = GENERIC
+
+
+def merged(spans: Iterable[Span]) -> list[Span]:
+    """Return spans in order, with those that overlap joined under the most specific kind."""
+    joined: list[Span] = []
+    for span in sorted(spans):
+        if joined and span.start < joined[-1].end:
+            last = joined[-1]
+            kind = span.kind if last.kind == GENERIC else last.kind
+            joined[-1] = Span(last.start, max(last.end, span.end), kind)
+        elif span.start < span.end:
+            joined.append(span)
+    return joined
+
+
+def masked(text: str, spans: Iterable[Span]) -> str:
+    """Return a text with each of some ordered spans replaced by its mask."""
+    parts: list[str] = []
+    place = 0
+    for start, end, kind in spans:
+        parts += (text[place:start], MASK, kind, "]")
+        place = end
+    return "".join((*parts, text[place:]))

@@ -1,0 +1,96 @@
+"""The text behind escapes, colour codes and invisible characters, with the way back to the text as it was written."""
+
+import html
+import re
+from bisect import bisect_left, bisect_right
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+_ESCAPE = re.compile(
+    r"(?:\x1b|\^\[(?=\[)|\\++(?:u001[bB]|x1[bB]|033|e(?=\[)))(?:\[[0-9;?]{0,40}[ -/]{0,4}[@-~])?"
+    r"|[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff"
+    r"\U000e0000-\U000e007f]"
+    r"|\\++(?:u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|[nrtbf/\"'\n])?+"
+    r"|%[2-7][0-9a-fA-F]|%0[aAdD9]"
+    r"|&(?:\#[0-9]{1,6}|\#[xX][0-9a-fA-F]{1,5}|[a-z]{2,6});"
+)
+_INVISIBLE = (
+    "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff"
+    "\U000e0000-\U000e007f"
+)
+_SIGN = re.compile(rf"[\\\x1b%&^{_INVISIBLE}]")
+_CONTROLS = {"n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f", "\n": " "}
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A text to look for secrets in; `before` and `after` hold the places around each escape that was decoded."""
+
+    text: str
+    decoded_before: list[int] = field(default_factory=list[int])
+    decoded_after: list[int] = field(default_factory=list[int])
+    written_after: list[int] = field(default_factory=list[int])
+
+    def written(self, start: int, end: int) -> tuple[int, int]:
+        """Return the start and the end, in the text as it was written, of a span that is not empty."""
+        first, last = self._start(start), bisect_left(self.decoded_after, end)
+        if last < len(self.decoded_after) and self.decoded_before[last] == end - 1:
+            return first, self.written_after[last]
+        return first, self._start(end - 1) + 1
+
+    def _start(self, place: int) -> int:
+        index = bisect_right(self.decoded_after, place) - 1
+        return place if index < 0 else self.written_after[index] + place - self.decoded_after[index]
+
+
+def views(text: str) -> list[View]:
+    """Return a text as it is written and, if it has escapes, as it reads without them."""
+    plain = View(text)
+    if not any(sign in text for sign in "\\\x1b%&") and text.isascii():
+        return [plain]
+    decoded = _decoded(text)
+    return [plain, decoded] if decoded.decoded_after else [plain]
+
+
+def _decoded(text: str) -> View:
+    parts: list[str] = []
+    view = View("", [], [], [])
+    place = length = read = 0
+    for sign in _SIGN.finditer(text):
+        found = _ESCAPE.match(text, sign.start()) if sign.start() >= read else None
+        read = found.end() if found else read
+        meaning = _meaning(found[0]) if found else None
+        if found is None or meaning is None:
+            continue
+        parts += (text[place : found.start()], meaning)
+        length += found.start() - place
+        view.decoded_before.append(length)
+        length += len(meaning)
+        view.decoded_after.append(length)
+        place = found.end()
+        view.written_after.append(place)
+    return View("".join((*parts, text[place:])), view.decoded_before, view.decoded_after, view.written_after)
+
+
+@lru_cache(maxsize=512)
+def _meaning(escape: str) -> str | None:
+    """Return the one character, or none, that an escape stands for; None if it stands for itself."""
+    match escape[0]:
+        case "%":
+            return chr(int(escape[1:], 16))
+        case "&":
+            character = html.unescape(escape)
+            return character if len(character) == 1 else None
+        case "\\":
+            return _behind_backslashes(escape.lstrip("\\"))
+        case _:
+            return ""
+
+
+def _behind_backslashes(rest: str) -> str | None:
+    if rest[:1] in ("u", "x") and len(rest) in (3, 5):
+        character = chr(int(rest[1:], 16))
+        return "" if character == "\x1b" else character
+    if len(rest) > 1 or rest == "e":
+        return ""
+    return _CONTROLS.get(rest, rest) if rest else None
