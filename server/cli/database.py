@@ -14,6 +14,7 @@ from esker.server.core.errors import NotFound
 from esker.server.db.database import Database
 from esker.server.db.embedded import OWNER, embedded, is_made, prepare
 from esker.server.db.migrate import Migration, migrate, pending
+from esker.server.db.purge import Purged, purge
 from esker.server.usecases.parts import Parts
 
 Result = TypeVar("Result")
@@ -56,6 +57,15 @@ def migrated(settings: Settings) -> list[Migration]:
     _make(settings)
     with embedded(settings.data_dir, "command") as cluster:
         return prepare(cluster)
+
+
+def purged(settings: Settings) -> Purged:
+    """Remove deleted rows from the files of the database. Raises NotFound without a database, and Unavailable."""
+    if settings.database_url:
+        return purge(settings.database_url.get_secret_value(), None)
+    _require(settings)
+    with embedded(settings.data_dir, "command") as cluster:
+        return purge(cluster.url(OWNER), cluster.directory / "log")
 
 
 def with_database(

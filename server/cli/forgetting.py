@@ -1,12 +1,14 @@
 """`esker forget`."""
 
+from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import quote
 
 import typer
 
 from esker.server.cli.connection import Api, connect
-from esker.server.cli.output import AsJson, print_json, say
+from esker.server.cli.database import purged, settings_for
+from esker.server.cli.output import AsJson, DataDir, print_json, say
 from esker.server.cli.sessions import resolve_session
 from esker.server.cli.times import ACCEPTED, as_sent, typed_time
 from esker.server.core.counts import counted
@@ -46,10 +48,18 @@ def forget(
     allow: Annotated[
         str | None, typer.Option(help="Let what this receipt forgot come back.", metavar="RECEIPT")
     ] = None,
+    purge: Annotated[
+        bool, typer.Option("--purge", help="Also remove all deleted rows from the files of the database.")
+    ] = False,
+    data_dir: DataDir = None,
     as_json: AsJson = False,
 ) -> None:
     """Delete memories, passages, or all that says some words, with what was drawn from it and repeats it."""
     begin, end = typed_time("--since", since), typed_time("--until", until)
+    limits = (ids, words, session, project, client, source, since, until, prove, allow)
+    if purge and not any(limits):
+        _purge(data_dir, as_json=as_json)
+        return
     api = connect()
     if prove:
         show_proof(api.get(f"/v1/forget/{quote(prove, safe='')}"), as_json=as_json)
@@ -72,6 +82,21 @@ def forget(
         if dry_run or not typer.confirm("Forget all of this?"):
             return
     _forget(api, body, as_json=as_json)
+    if purge:
+        _purge(data_dir, as_json=as_json)
+
+
+def _purge(data_dir: Path | None, *, as_json: bool) -> None:
+    done = purged(settings_for(data_dir))
+    if as_json:
+        print_json(done)
+        return
+    say(f"Rewrote {counted(done.tables, 'table')} without deleted rows.")
+    if done.wal_files is None:
+        say("The write-ahead log was not removed: that needs a superuser of the database.")
+    else:
+        say(f"Removed {counted(done.wal_files, 'file')} of the write-ahead log.")
+    say("Backups, replicas and the transcripts of the clients themselves are not touched.")
 
 
 def _forget(api: Api, body: dict[str, Any], *, as_json: bool) -> None:

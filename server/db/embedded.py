@@ -38,7 +38,8 @@ _SQL = Statements(Path(__file__).parent / "sql/embedded.sql")
 _SOCKET_PATH_LIMIT = 100  # bytes; the lowest limit of any supported system is 104
 # Name of a cluster until `initdb` is done. No other program uses it, so the rest of a killed `initdb` may be removed.
 _FRESH = ".esker-initdb"
-_SETTINGS = {"shared_buffers": "256MB", "max_connections": "100"}
+# Terse errors do not quote the values of rows in the log.
+_SETTINGS = {"shared_buffers": "256MB", "max_connections": "100", "log_error_verbosity": "terse"}
 
 
 @dataclass(slots=True)

@@ -458,6 +458,19 @@ def test_passages_can_be_turned_off_and_on_again(tmp_path: Path) -> None:
         assert [hit["content"] for hit in again] == [hit["content"] for hit in found]
         forgotten = esker("forget", again[0]["id"], **there)
         assert "Forgotten: 0 memories, 0 vectors, 0 packs, " in forgotten.stdout
+
+        plan = esker("forget", "--words", "pnpm", "--dry-run", **there).stdout
+        assert "Looked for: pnpm." in plan
+        assert "blanked: " in plan
+        gone = esker("forget", "--words", "pnpm", "--yes", "--purge", **there)
+        assert "message" in gone.stdout
+        assert "of the write-ahead log." in gone.stdout
+        receipt = gone.stdout.partition("Receipt ")[2].partition(".")[0]
+        proof = esker("forget", "--prove", receipt, **there)
+        assert (proof.returncode, f"Nothing that {receipt} forgot is left." in proof.stdout) == (0, True)
+        assert esker("forget", "--words", "pnpm", "--dry-run", **there).stdout.endswith("Nothing says it.\n")
+        assert esker("forget", "--allow", receipt, **there).returncode == 0
+        assert esker("forget", "--prove", receipt, **there).returncode == 1
         assert "pool" in esker("pool", "set", "nowhere", "--passages", "on", **there).stderr
 
 
