@@ -14,6 +14,7 @@ from esker.server.usecases.cut_passages import cut_all_behind
 from esker.server.usecases.expire import mark_expired
 from esker.server.usecases.observe import observe_leased
 from esker.server.usecases.parts import Parts
+from esker.server.usecases.quarantine import extend_all_quarantines
 from esker.server.usecases.reflect import reflect_leased
 from esker.server.usecases.reflect_pool import reflect_pool_leased
 from esker.server.usecases.run_job import Work, claim_job, pools_with_jobs, run_job
@@ -74,10 +75,11 @@ async def run_jobs(parts: Parts) -> None:
 
 
 async def keep_up(parts: Parts) -> None:
-    """Mark expired memories and index late passages, every minute, until cancelled."""
+    """Mark expired memories, extend quarantines and index late passages, every minute, until cancelled."""
     while True:
         try:
             await mark_expired(parts)
+            await extend_all_quarantines(parts)
             if behind := await cut_all_behind(parts):
                 log.info("made the missing passages of %d sessions", behind)
         except EskerError as error:

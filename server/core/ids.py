@@ -9,7 +9,7 @@ import secrets
 from datetime import datetime
 from typing import Literal
 
-Prefix = Literal["ses", "grp", "mem", "psg", "ref", "key", "fgt"]
+Prefix = Literal["ses", "grp", "mem", "psg", "ref", "key", "fgt", "qua"]
 
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 _LENGTH = 26
@@ -31,6 +31,11 @@ def new_ids(prefix: Prefix, now: datetime, count: int) -> list[str]:
 def is_passage(text_id: str) -> bool:
     """Whether the id of a hit is that of a passage; otherwise it is that of a memory."""
     return text_id.startswith("psg_")
+
+
+def is_quarantine(superseder: str) -> bool:
+    """Whether the id of what supersedes a memory is that of a quarantine."""
+    return superseder.startswith("qua_")
 
 
 def memory_ids_in(text: str) -> list[str]:

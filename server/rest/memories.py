@@ -7,7 +7,7 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import PlainTextResponse
 
 from esker.server.core.conversation.records import Passage
-from esker.server.core.facts.forgetting import ForgetPlan, ForgetRequest, Proof, Receipt, Selection
+from esker.server.core.facts.forgetting import Receipt
 from esker.server.core.recall.answer import Recalled
 from esker.server.core.recall.expansion import Expansion
 from esker.server.core.recall.expansion_fit import MIN_TOKENS
@@ -17,7 +17,6 @@ from esker.server.rest.context import WithParts, WithPrincipal
 from esker.server.rest.json_route import JsonRoute
 from esker.server.rest.schemas import (
     CorrectionIn,
-    ForgetIn,
     MemoriesIn,
     MemoriesOut,
     MemoryIn,
@@ -28,8 +27,7 @@ from esker.server.rest.schemas import (
 )
 from esker.server.usecases.correct import Correction, correct
 from esker.server.usecases.expand import MAX_AROUND, MAX_TOKENS, ExpandRequest, expand
-from esker.server.usecases.forget import forget, forget_text, plan_forgetting
-from esker.server.usecases.prove_forgotten import Lifted, lift_tombstones, prove_forgotten
+from esker.server.usecases.forget import forget_text
 from esker.server.usecases.recall import recall
 from esker.server.usecases.recall_request import RecallRequest
 from esker.server.usecases.remember import Note, get_text, list_memories, remember, remember_one
@@ -126,31 +124,6 @@ async def delete(
     forgotten with the words of its messages and the rows drawn from them.
     """
     return await forget_text(parts, principal, memory_id, with_messages=messages, echoes=echoes)
-
-
-@router.post("/forget", response_model=Receipt | ForgetPlan)
-async def forget_selected(body: ForgetIn, parts: WithParts, principal: WithPrincipal) -> Receipt | ForgetPlan:
-    """Forget what is named by ids, words or limits; with `dry_run`, only show what would be forgotten.
-
-    Words find every text that says one of them. Limits narrow that, or, without words, select everything within them.
-    """
-    chosen = Selection(**body.model_dump(exclude={"messages", "echoes", "dry_run"}))
-    request = ForgetRequest(chosen, body.messages, body.echoes)
-    if body.dry_run:
-        return await plan_forgetting(parts, principal.pool_id, request)
-    return await forget(parts, principal, request)
-
-
-@router.get("/forget/{receipt_id}")
-async def prove(receipt_id: str, parts: WithParts, principal: WithPrincipal) -> Proof:
-    """Search every text of the pool for what a receipt forgot, and count what is left."""
-    return await prove_forgotten(parts, principal.pool_id, receipt_id)
-
-
-@router.delete("/forget/{receipt_id}")
-async def lift(receipt_id: str, parts: WithParts, principal: WithPrincipal) -> Lifted:
-    """Let what a receipt forgot be said again: an import or a transcript may bring it back."""
-    return await lift_tombstones(parts, principal, receipt_id)
 
 
 @router.post("/recall", response_model=Recalled, responses={200: {"content": {"text/plain": {}}}})

@@ -12,6 +12,7 @@ from esker.server.core.context.tail import KEEP_LAST_MESSAGES
 from esker.server.core.context.usage import UsageReport
 from esker.server.core.conversation.records import Block, Role
 from esker.server.core.errors import named
+from esker.server.core.facts.forgetting import Quarantine
 from esker.server.core.facts.records import Reflection
 from esker.server.core.pack.reasons import PackExplanation
 from esker.server.core.records import (
@@ -240,6 +241,23 @@ class ForgetIn(StrictBody):
     messages: bool | None = None
     echoes: bool = True
     dry_run: bool = False
+
+
+class QuarantineIn(StrictBody):
+    """The limits of a quarantine, at least one; they mean the same as those of a request to forget."""
+
+    session_id: str | None = None
+    project: ProjectName | None = None
+    client: ClientName | None = None
+    source: Annotated[str, Field(min_length=1, max_length=200)] | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+
+
+class QuarantineList(BaseModel):
+    """The quarantines of a pool, the latest first."""
+
+    quarantines: list[Quarantine]
 
 
 class MemoriesIn(StrictBody):

@@ -47,6 +47,7 @@ _KEYS: Mapping[str, tuple[str, ...]] = {
     "embedding_attempts": ("space", "number"),
     "spend": ("day", "model", "purpose"),
     "audit": ("id",),
+    "quarantines": ("id",),
 }
 _COLUMNS: Mapping[str, Mapping[TextShape, tuple[str, ...]]] = {
     "memories": {"text": ("content", "author", "project", "external_id"), "list": ("tags",)},
@@ -72,6 +73,7 @@ _COLUMNS: Mapping[str, Mapping[TextShape, tuple[str, ...]]] = {
     "embedding_attempts": {"text": ("last_error",)},
     "spend": {"text": ("model",)},
     "audit": {"text": ("target",), "json": ("detail",)},
+    "quarantines": {"text": ("project", "client", "source")},
 }  # fmt: skip
 
 TEXT_COLUMNS: tuple[TextColumn, ...] = tuple(
@@ -98,7 +100,9 @@ HOLDS_NO_TEXT: Mapping[str, str] = {
             "passages.id", "passages.session_id", "reflections.id", "reflections.session_id",
             "reflections.input_ids", "reflections.output_ids", "reflections.dropped_ids",
             "session_events.session_id", "session_usage.session_id", "sessions.id", "audit.actor",
-            "tombstones.receipt_id",
+            "tombstones.receipt_id", "quarantines.id", "quarantines.session_id", "quarantined_memories.quarantine_id",
+            "quarantined_memories.memory_id", "quarantined_memories.superseded_by", "passages.quarantine_id",
+            "sessions.quarantine_id",
         ),
         _IDS,
     ),
@@ -108,7 +112,8 @@ HOLDS_NO_TEXT: Mapping[str, str] = {
             "former_packs.reason", "jobs.kind", "jobs.state", "jobs.error_kind", "memories.kind",
             "memories.priority", "memories.category", "memories.trust", "memories.facet", "messages.role",
             "messages.trust", "observation_groups.kind", "observation_groups.refused", "packs.reason",
-            "passages.trust", "pools.when_spent", "postings.tier", "reflections.scope", "reflections.state",
+            "passages.trust", "pools.when_spent", "pools.keep_memories_days", "postings.tier",
+            "reflections.scope", "reflections.state",
             "session_events.kind", "spend.purpose", "tier_sizes.tier", "vector_probes.tier", "api_keys.scopes",
             "sessions.timezone",
         ),

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from esker.server.core.errors import Conflict, InvalidInput
+from esker.server.core.ids import is_quarantine
 from esker.server.core.json_input import Json
 from esker.server.core.pool.lines import TYPES, ImportBatch, LineType, MemoryLine, ReflectionLine, read_batch
 from esker.server.core.records import NewMemory, Principal
@@ -172,7 +173,9 @@ async def _update(connection: Connection, lines: Sequence[MemoryLine], known: Ma
 
     A row that is live here although its superseder exists here was revived here, and stays live.
     """
+    # A quarantine is lifted where it was begun, and says nothing about a row that is live here.
     replaced = [line for line in lines if line.superseded_by and known[line.id].live]
+    replaced = [line for line in replaced if not is_quarantine(line.superseded_by or "")]
     here = await pool_import.superseders(connection, {line.superseded_by or "" for line in replaced})
     replaced = [line for line in replaced if line.superseded_by not in here]
     known_sources = await pool_import.known_sources(connection, [line.id for line in lines])

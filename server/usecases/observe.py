@@ -40,6 +40,7 @@ from esker.server.store import groups, jobs, memories, messages, packs, sessions
 from esker.server.usecases.ingest import observe_due
 from esker.server.usecases.keep_facts import plan_facts, prepare_facts, write_plan
 from esker.server.usecases.parts import Parts
+from esker.server.usecases.quarantine import extend_quarantines
 from esker.server.usecases.reflect_pool import schedule_daily
 from esker.server.usecases.run_job import wait_for_job
 from esker.server.usecases.spending import PoolMeter, falls_back
@@ -99,6 +100,7 @@ async def observe_leased(parts: Parts, lease: Lease) -> None:
         else:
             name, observed = observer.name, Observed(facts=())
         await _commit(parts, lease, shown.up_to(observed.last_seq), name, observed)
+        await extend_quarantines(parts, lease.pool_id)
 
 
 async def _observed(parts: Parts, lease: Lease, observer: Observer, shown: TranscriptSlice) -> tuple[str, Observed]:

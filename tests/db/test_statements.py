@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 from esker.server.db.embedded import OWNER, Cluster
-from esker.server.db.statements import Statements, for_pool, for_space
+from esker.server.db.statements import Statements, for_column, for_pool, for_space
 from tests.support.databases import cloned
 
 SERVER = Path(__file__).parents[2] / "server"
@@ -21,6 +21,7 @@ EVERY = [(path, name) for path in FILES for name in Statements(path)]
 _UTILITIES = {"create_database", "database_exists", "create", "publish", "become_app_role", "let_app_role_in"}
 _UTILITIES |= {"create_bare_table", "analyze", "bare_insert", "see_one_moment", "begin", "begin_moment", "commit"}
 _UTILITIES |= {"create_directions", "draw_directions", "fill_vectors", "made_vectors"}
+_UTILITIES |= {"rewrite", "rewrite_catalog", "remove_wal", "recycle_wal", "checkpoint"}
 
 
 PREPARED = [(path, name) for path, name in EVERY if name not in _UTILITIES]
@@ -37,7 +38,7 @@ def connection(cluster: Cluster) -> Generator[psycopg.Connection]:
 @pytest.mark.parametrize(("path", "name"), PREPARED, ids=[f"{path.stem}.{name}" for path, name in PREPARED])
 def test_postgres_accepts_the_statement(path: Path, name: str, connection: psycopg.Connection) -> None:
     statement = Statements(path)[name]
-    composed = _filled_in(statement) if "{vectors}" in statement else statement
+    composed = _filled_in(statement)
     numbers: dict[str, int] = {}
     body = re.sub(r"%\((\w+)\)[sb]", lambda m: f"${numbers.setdefault(m[1], len(numbers) + 1)}", composed)
     with connection.transaction(force_rollback=True):
@@ -46,6 +47,10 @@ def test_postgres_accepts_the_statement(path: Path, name: str, connection: psyco
 
 
 def _filled_in(statement: LiteralString) -> LiteralString:
+    if "{column}" in statement:
+        return for_column(statement, "messages", "text")
+    if "{vectors}" not in statement:
+        return statement
     return for_pool(statement, "test_3", str(UUID(int=0))) if "{pool}" in statement else for_space(statement, "test_3")
 
 

@@ -124,3 +124,34 @@ class Proof:
     columns: int
     texts: int
     left: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Quarantine:
+    """Limits within which nothing is in recall or packs until it is lifted; see `Selection` for what they mean."""
+
+    id: str
+    session_id: str | None
+    project: str | None
+    client: str | None
+    source: str | None
+    since: datetime | None
+    until: datetime | None
+    created_at: datetime
+    lifted_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Quarantined:
+    """How much a quarantine has taken out of recall and packs, or lifting it has brought back.
+
+    `memories` are those within its limits and all that were drawn from them. `revived` were superseded by one of
+    these, and are live meanwhile.
+    """
+
+    id: str
+    memories: int
+    revived: int
+    passages: int
+    sessions: int
+    packs: int

@@ -55,6 +55,7 @@ Seq = Annotated[int, Field(ge=1, lt=2**63)]
 SessionId = Annotated[str, Field(pattern=r"^ses_[0-9a-z]{1,60}$")]
 GroupId = Annotated[str, Field(pattern=r"^grp_[0-9a-z]{1,60}$")]
 MemoryId = Annotated[str, Field(pattern=r"^mem_[0-9a-z]{1,60}$")]
+QuarantineId = Annotated[str, Field(pattern=r"^qua_[0-9a-z]{1,60}$")]
 ReflectionId = Annotated[str, Field(pattern=r"^ref_[0-9a-z]{1,60}$")]
 
 
@@ -217,7 +218,7 @@ class MemoryLine(_StrictLine):
     refers_to: AwareDatetime | None
     valid_until: AwareDatetime | None
     last_used_at: Timestamp
-    superseded_by: MemoryId | ReflectionId | None
+    superseded_by: MemoryId | ReflectionId | QuarantineId | None
     superseded_at: Timestamp | None
     outdated_at: Timestamp | Literal["-infinity"] | None
     reflection_id: ReflectionId | None

@@ -44,16 +44,26 @@ SELECT id FROM sessions WHERE passages_seq < last_seq AND id > %(after)s ORDER B
 SELECT count(*) FROM sessions WHERE passages_seq < last_seq
 
 -- name: insert
--- Write passages and their keyword index, and queue them for every space that is not retired.
+-- Write passages and their keyword index, and queue them for every space that is not retired. One within the limits of a
+-- quarantine is in it from the start.
 WITH new AS MATERIALIZED (
     SELECT * FROM jsonb_to_recordset(%(rows)s::jsonb) AS new (
         id text, first_seq bigint, last_seq bigint, text text, content_hash text, trust text, tokens int, terms int,
         parts jsonb, said_from timestamptz, said_to timestamptz)
 ), written AS (
     INSERT INTO passages (pool_id, id, session_id, project, first_seq, last_seq, text, content_hash, trust, tokens, parts,
-                          terms, said_from, said_to, created_at)
+                          terms, said_from, said_to, created_at, quarantine_id)
     SELECT current_pool(), id, %(session)s, %(project)s, first_seq, last_seq, text, decode(content_hash, 'hex'), trust,
-           tokens, jsonb_array_length(parts), terms, said_from, said_to, %(now)s
+           tokens, jsonb_array_length(parts), terms, said_from, said_to, %(now)s, (
+               SELECT q.id FROM quarantines q
+               WHERE q.lifted_at IS NULL
+                 AND (q.session_id IS NULL OR q.session_id = %(session)s)
+                 AND (q.project IS NULL OR q.project = %(project)s)
+                 AND (q.client IS NULL OR q.client = (SELECT s.client FROM sessions s WHERE s.id = %(session)s))
+                 AND (q.source IS NULL OR q.source = new.trust)
+                 AND (q.since IS NULL OR new.said_to >= q.since)
+                 AND (q.until IS NULL OR new.said_from <= q.until)
+               ORDER BY q.created_at LIMIT 1)
     FROM new ORDER BY first_seq
     RETURNING id, number
 ), indexed AS (

@@ -48,6 +48,7 @@ SELECT {session}
 FROM sessions
 WHERE (%(project)s::text IS NULL OR project = %(project)s)
   AND (current_task IS NOT NULL OR suggested_continuation IS NOT NULL)
+  AND quarantine_id IS NULL
 ORDER BY last_sent_at DESC NULLS LAST, id DESC
 LIMIT 1
 
