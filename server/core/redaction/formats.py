@@ -11,6 +11,7 @@ from esker.server.core.redaction.scan import Scan
 from esker.server.core.redaction.spans import MASK, Span
 
 _DIGIT = re.compile(r"[0-9]")
+_LONG_PARTS = re.compile(r"[\w+~%$!*#-]{16,}", re.ASCII)
 _LONG_RUN = re.compile(r"[A-Za-z]{16}")
 # A part may be followed by a part or two, a signature of which may be missing.
 _PARTS = re.compile(r"[\w-]++(?=\.)", re.ASCII)
@@ -66,11 +67,12 @@ def _prefixed(kind: str, entry: str) -> _Format:
 
 def known_formats(scan: Scan) -> Iterator[Span]:
     """Yield the tokens of known formats in a text; each of them is a long word, or part of one."""
-    words = "\n".join(word for _, word in scan.long_words if _may_vary(word))
+    words = [(place, word) for place, word in scan.long_words if _may_hold_token(word)]
     if words:
+        joined = "\n".join(word for _, word in words)
         for known in _formats():
-            if known.literal in words:
-                yield from _inside(known, scan.long_words) if known.before else _tokens(known, scan.text)
+            if known.literal in joined:
+                yield from _in_words(known, words)
 
 
 def web_tokens(scan: Scan) -> Iterator[Span]:
@@ -90,11 +92,14 @@ def _web_tokens(word: str) -> Iterator[tuple[int, int]]:
             yield start, place
 
 
-def _may_vary(word: str) -> bool:
-    return word.isascii() and (not word.islower() or bool(_DIGIT.search(word) or _LONG_RUN.search(word)))
+def _may_hold_token(word: str) -> bool:
+    """Whether a word has a part that is as long and mixed as that of a token, unlike most paths and identifiers."""
+    return "hooks." in word or any(
+        not part.islower() or _DIGIT.search(part) or _LONG_RUN.search(part) for part in _LONG_PARTS.findall(word)
+    )
 
 
-def _inside(known: _Format, words: list[tuple[int, str]]) -> Iterator[Span]:
+def _in_words(known: _Format, words: list[tuple[int, str]]) -> Iterator[Span]:
     for offset, word in words:
         if known.literal in word:
             yield from (Span(offset + start, offset + end, kind) for start, end, kind in _tokens(known, word))

@@ -47,9 +47,12 @@ _WITH_TWO_ARGUMENTS = frozenset(
 _PHRASE = re.compile(r"[\"']?[^\n:=]{0,30}[:=]\s{0,9}[\"'`]?(?P<value>(?:[a-z]{3,10}[ ,]{1,3}){11,24}[a-z]{3,10})\b")
 
 
+_Name = tuple[str, str, Strength]
+"""The name of a secret in small letters, its language and its strength."""
+
+
 @cache
-def _names() -> tuple[tuple[str, str, Strength], ...]:
-    """Return each name in small letters, its language and its strength."""
+def _names() -> tuple[_Name, ...]:
     tables = (("prose.names", Strength.PASSWORD), ("prose.others", Strength.TOKEN))
     found = {
         (name.lower(), language, strength)
@@ -70,10 +73,7 @@ def _separator(language: str) -> re.Pattern[str]:
 
 def spoken(scan: Scan) -> Iterator[Span]:
     """Yield the passwords and keys that sentences tell."""
-    letters = frozenset() if scan.text.isascii() else frozenset(scan.lowered)
-    for name, language, strength in _names():
-        if not _may_contain(scan, letters, name):
-            continue
+    for name, language, strength in _present(scan):
         for place in places(scan.lowered, name):
             span = _behind(scan.text, place, place + len(name), language, strength)
             if span:
@@ -81,16 +81,26 @@ def spoken(scan: Scan) -> Iterator[Span]:
     yield from _pairs(scan)
 
 
-def _may_contain(scan: Scan, letters: frozenset[str], name: str) -> bool:
-    """Whether a text has the first word of a name or, of one that is not in Latin script, the first letter."""
-    if name.isascii():
-        return _first_word(name) in scan.words
-    return name[0] in letters and name[-1] in letters
+def _present(scan: Scan) -> Iterator[_Name]:
+    """Yield the names of which a text has the first word or, if it is not in Latin letters, the first letter."""
+    by_word, by_letter = _index()
+    for word in by_word.keys() & scan.words:
+        yield from by_word[word]
+    if not scan.text.isascii():
+        for letter in by_letter.keys() & set(scan.lowered):
+            yield from by_letter[letter]
 
 
 @cache
-def _first_word(name: str) -> str:
-    return re.split(r"[ '-]", name)[0]
+def _index() -> tuple[dict[str, list[_Name]], dict[str, list[_Name]]]:
+    by_word: dict[str, list[_Name]] = {}
+    by_letter: dict[str, list[_Name]] = {}
+    for name in _names():
+        if name[0].isascii():
+            by_word.setdefault(re.split(r"[ '-]", name[0])[0], []).append(name)
+        else:
+            by_letter.setdefault(name[0][0], []).append(name)
+    return by_word, by_letter
 
 
 def _behind(text: str, start: int, end: int, language: str, strength: Strength) -> Span | None:

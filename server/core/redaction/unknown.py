@@ -10,7 +10,7 @@ from esker.server.core.redaction.spans import Span
 
 _TOKEN = re.compile(
     r"(?<![A-Za-z0-9+/=_-])(?P<prefix>[A-Za-z][A-Za-z0-9]{1,11}+(?:[_.-][A-Za-z0-9]{1,10}+(?=[_.-])){0,3}[_.-])"
-    r"(?P<body>[A-Za-z0-9_-]{30,200}+={0,2})(?![A-Za-z0-9+/_-])",
+    r"(?P<body>[A-Za-z0-9_-]{24,200}+={0,2})(?![A-Za-z0-9+/_-])",
     re.ASCII,
 )
 _AFTER_LOGIN = re.compile(
@@ -27,7 +27,7 @@ _CLASSES = str.maketrans(
     }
 )
 _JUDGED = 200
-_LEAST = 32
+_LEAST = 27
 _LEAST_DIGITS = 3
 
 
