@@ -14,6 +14,7 @@ from evals.pack import command as pack
 from evals.poison import command as poison
 from evals.reflection import command as reflection
 from evals.retrieval import command as retrieval
+from evals.secrets import command as secrets
 from evals.sessions import command as sessions
 
 app = typer.Typer(
@@ -26,6 +27,7 @@ COMMANDS = {
     "poison": poison.poison,
     "reflection": reflection.reflection,
     "sessions": sessions.sessions,
+    "secrets": secrets.secrets,
     "persona": histories.persona,
     "chain": histories.chain,
     "score": written_rows.score_outputs,

@@ -8,7 +8,7 @@ of the secret and contains no part of its value. Masking twice changes nothing.
 import hashlib
 
 from esker.server.core.json_input import clean_text
-from esker.server.core.redaction.find import find
+from esker.server.core.redaction.finding import find
 from esker.server.core.redaction.structure import redact, redact_content, redact_json
 
 __all__ = ["error_text", "find", "redact", "redact_content", "redact_json", "redact_name"]

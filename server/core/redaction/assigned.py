@@ -8,7 +8,7 @@ from typing import NamedTuple
 from esker.server.core.redaction.names import Strength, strength_of, word_set, word_table, words_of
 from esker.server.core.redaction.scan import Scan, places
 from esker.server.core.redaction.spans import Span
-from esker.server.core.redaction.values import Form, is_placeholder, is_secret, looks_random
+from esker.server.core.redaction.values import SHORTEST, Form, is_placeholder, is_secret, looks_random
 
 # Characters of a value that are read before it is judged; one that is masked is masked to its end.
 _LONGEST_VALUE = 512
@@ -20,7 +20,10 @@ _REST_OF_NAME = re.compile(rf"[\w-]{{0,{_LONGEST_NAME}}}+(?:\.[\w-]{{1,{_LONGEST
 _WORD_BEFORE = re.compile(r"[A-Za-z]{2,20}[ -]\Z")
 
 # Only one of these follows a name that has a value.
-_MAY_FOLLOW = re.compile(r"[\\\"'`\])*_ \t]{0,12}+(?:[:：=＝→⇒>|,(\n-]|\w)")
+_MAY_FOLLOW = re.compile(r"[\\\"'`\])*_ \t]{0,12}+(?:[:：=＝→⇒>|,({\n-]|\w)")
+
+CONDITIONS = (":?", ":+")
+"""Signs behind a variable of a shell, as in `${PASSWORD:?missing}`; no value follows them."""
 
 _CLOSED = r"\\{0,8}+[\"'`]?[\])]{0,2}+[*_`]{0,3}+(?:[ \t]?\([^()\n]{1,40}\))?[*_]{0,3}+"
 _ASSIGN = re.compile(
@@ -28,13 +31,14 @@ _ASSIGN = re.compile(
     r"(?:(?:[&*]?[A-Za-z][\w.\[\]|?<>' ]{0,40}=[ \t]{0,9}+)(?=[\"'`]))?"
 )
 _PAIR = re.compile(
-    r"\\{0,8}[\"']?[\s,;/]{1,60}(?:-\s{1,8})?\\{0,8}[\"']?(?:value|val|content|secretValue)\\{0,8}[\"']?\s{0,8}[:=]\s{0,8}",
+    r"\\{0,8}[\"']?[\s,;/{]{1,60}(?:-{1,2}\s{0,8})?\\{0,8}[\"']?"
+    r"(?:value|val|content|secretValue|default|body|secret-string)\\{0,8}[\"']?(?:\s{0,8}[:=]\s{0,8}|[ \t]{1,4})",
     re.IGNORECASE,
 )
 _CALL = re.compile(r"\(\s{0,20}(?=[\"'`])")
 _NEXT = re.compile(r"\\{0,8}+[\"'`]\s{0,20},\s{0,40}(?=\\{0,8}[\"'`])")
 _CELL = re.compile(r"[*_`]{0,3}\s?(?P<bar>[|\t])[ \t]{0,40}[*_`]{0,3}(?P<value>[^|\n\t`*]{1,400})")
-_ROW = re.compile(r"[|\n][ \t*_`]{0,40}\Z")
+_ROW = re.compile(r"[|\n][ \t*_`]{0,40}(?:[\w-]{1,20} ){0,3}\Z")
 _SPACE = re.compile(r"[\"'`]?[ \t]{1,40}(?=[^\s])")
 _BELOW = re.compile(r"[*_]{0,3}\s?[:：][*_]{0,3}[ \t]{0,8}\r?\n[ \t>|+-]{0,20}(?P<value>[^\s`]{6,200})[ \t]*(?=\n|\Z)")
 _ELEMENT = re.compile(r"(?:[ \t][^<>\n]{0,200})?>\s{0,80}(?P<value>[^<\n]{1,4096})")
@@ -114,7 +118,7 @@ def _end(text: str, value: Value) -> int:
 
 
 def _secret_behind(text: str, name: _Name) -> Value | None:
-    if not _MAY_FOLLOW.match(text, name.end):
+    if not _MAY_FOLLOW.match(text, name.end) or text.startswith(CONDITIONS, name.end):
         return None
     strength = _strength(text, name)
     if strength is Strength.NOTHING:
@@ -224,7 +228,9 @@ def _pair(text: str, name: _Name, strength: Strength) -> Value | None:
     """Return the value of `name: API_TOKEN, value: …`."""
     found = _PAIR.match(text, name.end)
     value = read_value(text, found.end(), line=True) if found else None
-    return value if value and _accepted(text, value, strength, value.form) else None
+    spaced = found is not None and found[0][-1] in " \t" and ":" not in found[0] and "=" not in found[0]
+    form = Form.BARE if value and spaced else value.form if value else Form.BARE
+    return value if value and _accepted(text, value, strength, form) else None
 
 
 def _call(text: str, name: _Name, strength: Strength) -> Value | None:
@@ -266,10 +272,17 @@ def _spaced(text: str, name: _Name, strength: Strength) -> Value | None:
         return value if _accepted(text, value, strength, value.form) else None
     if text[max(0, name.start - 2) : name.start].endswith("-") or text[name.start] == "-":
         return value if word[0] != "-" and _accepted(text, value, strength, value.form) else None
-    return value if not value.code and strength > Strength.KEY and _is_random_word(word) else None
+    if value.code or strength is Strength.KEY:
+        return None
+    alone = _begins_line(text, name) and text[value.end : value.end + 1] in ("", "\n", "\r")
+    return value if (alone and looks_random(word, SHORTEST)) or _is_random_word(word, strength) else None
 
 
-def _is_random_word(word: str) -> bool:
+def _begins_line(text: str, name: _Name) -> bool:
+    return not text[max(0, name.start - 48) : name.start].rpartition("\n")[2].strip()
+
+
+def _is_random_word(word: str, strength: Strength) -> bool:
     upper, lower = any(sign.isupper() for sign in word), any(sign.islower() for sign in word)
     plain = (
         not is_placeholder(word)
@@ -278,7 +291,7 @@ def _is_random_word(word: str) -> bool:
         and "=" not in word[:-2]
         and ":" not in word
     )
-    return plain and looks_random(word, 12 if upper and lower else 20)
+    return plain and looks_random(word, 20 if not (upper and lower) else 8 if strength is Strength.PASSWORD else 12)
 
 
 def _line_below(text: str, name: _Name, strength: Strength) -> Value | None:

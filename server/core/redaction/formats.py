@@ -46,6 +46,11 @@ def public_prefixes() -> frozenset[str]:
     return frozenset(cast(dict[str, str], _tables()["public"])["prefixes"].split())
 
 
+def known_literals() -> frozenset[str]:
+    """Return the literal texts of which each token of a known format contains one."""
+    return frozenset(known.literal for known in _formats())
+
+
 @cache
 def _formats() -> tuple[_Format, ...]:
     prefixed = cast(dict[str, list[str]], _tables()["prefixed"])

@@ -13,7 +13,7 @@ _AUTHORIZATION = re.compile(
 # A name in code or a test: "Bearer valid_token".
 _VARIABLE = re.compile(r"[a-z]{2,16}(?:[_-][a-z]{2,16}){1,3}")
 _SIGNED = re.compile(r"(?i)\bsignature=(?P<value>[0-9a-z+/=%]{20,})")
-_BEARER = re.compile(r"(?i)(?:bearer|apikey|bot|basic)\s{1,4}(?P<value>[\w.~+/=-]{16,})")
+_BEARER = re.compile(r"(?i)(?:bearer|apikey|bot|basic),?\s{1,4}(?P<value>[\w.~+/=-]{16,})")
 _SCHEMES = frozenset(("bearer", "apikey", "bot", "basic"))
 _COOKIE = re.compile(r"(?i)cookie\d?\\{0,8}[\"'`]?\s{0,4}[:=]\s{0,4}\\{0,8}[\"'`]?(?P<line>[^\n\"'`\\]{1,8000})")
 _COOKIE_ARGUMENT = re.compile(r"\s(?:-b|--cookie)[= ]?[\"']?(?P<line>[\w.-]{1,80}=[^\n\"']{1,4000})")

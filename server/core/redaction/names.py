@@ -67,7 +67,16 @@ def _by_last_word(words: list[str]) -> Strength:
         return Strength.PASSWORD
     if last in ("key", "keys") and before in word_set("identifiers", "harmless_keys"):
         return Strength.NOTHING
-    if last in ("key", "keys") and before in ("api", "secret", "private", "access", "encryption", "signing", "master"):
+    if last in ("key", "keys") and before in (
+        "api",
+        "secret",
+        "private",
+        "access",
+        "encryption",
+        "signing",
+        "master",
+        "auth",
+    ):
         return Strength.TOKEN
     if last in word_set("identifiers", "tokens"):
         return Strength.TOKEN

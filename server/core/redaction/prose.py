@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from functools import cache
 
-from esker.server.core.redaction.assigned import read_value
+from esker.server.core.redaction.assigned import CONDITIONS, read_value
 from esker.server.core.redaction.names import Strength, word_set, word_table
 from esker.server.core.redaction.scan import Scan, places
 from esker.server.core.redaction.spans import Span
@@ -108,7 +108,7 @@ def _behind(text: str, start: int, end: int, language: str, strength: Strength) 
     if (before.isascii() and before.isalnum()) or (after.isascii() and after.isalnum()):
         return None
     found = _separator(language).search(text, end, end + _LONGEST_GAP)
-    if not found or _NO_GAP.search(text, end, found.start()):
+    if not found or text.startswith(CONDITIONS, end) or _NO_GAP.search(text, end, found.start()):
         return None
     opened = _OPENED.match(text, found.end())
     value = read_value(text, opened.end() if opened else found.end())

@@ -3,7 +3,7 @@
 import re
 
 from esker.server.core.json_input import Json
-from esker.server.core.redaction.find import find
+from esker.server.core.redaction.finding import find
 from esker.server.core.redaction.names import Strength, strength_of
 from esker.server.core.redaction.spans import GENERIC, MASK, masked
 from esker.server.core.redaction.values import SHORTEST, Form, is_placeholder, is_secret

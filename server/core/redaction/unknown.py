@@ -16,6 +16,7 @@ _TOKEN = re.compile(
 _AFTER_LOGIN = re.compile(
     r"(?i)(?:login|authenticate|sign-?in|logon)\s{1,4}(?:--?[\w-]{1,30}[= ])?[\"']?(?P<body>[\w.~+/=-]{20,}+)"
 )
+_SEPARATOR = re.compile(r"[_.-]")
 _LOGIN = frozenset(("login", "logon", "authenticate", "sign", "signin"))
 # Changes between small letters, capitals and digits in each character; random text has 0.6, words have 0.1 to 0.3.
 _LEAST_CHANGES = 0.42
@@ -36,8 +37,8 @@ def unknown_tokens(scan: Scan) -> Iterator[Span]:
     for start, word in scan.long_words:
         if len(word) >= _LEAST:
             for found in _TOKEN.finditer(word):
-                first = re.split(r"[_.-]", found["prefix"], maxsplit=1)[0].lower()
-                if first not in public_prefixes() and is_random(found["body"]):
+                first = _SEPARATOR.split(found["prefix"], maxsplit=1)[0]
+                if first.lower() not in public_prefixes() and is_random(found[0][len(first) :]):
                     yield Span(start + found.start(), start + found.end(), "token")
     for found in scan.matches(_AFTER_LOGIN, _LOGIN):
         if is_random(found["body"]):

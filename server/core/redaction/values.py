@@ -32,7 +32,7 @@ _REFERENCE = re.compile(
 _CODE = re.compile(r"[A-Za-z_]\w*(?:(?:\.|->|::|\?\.)[A-Za-z_]\w*)+[\w.]*\Z")
 # Dates, versions, sizes, names of formats, an identifier with one digit at its end.
 _MEASURE = re.compile(
-    r"(?i)\d{4}-\d\d|v?\d+(?:\.\d+)+\Z|\d+[a-z%]{0,3}(?:[-/]\d*[a-z]{0,7})?\Z|(?:base|sha|md|utf|oauth|rsa|aes|hs|rs|es|ed|p|argon)-?\d+\w*(?:[-_][a-z]+)*\Z"
+    r"(?i)\d{4}-\d\d|v?\d+(?:\.\d+)+\Z|\d+[a-z%]{0,3}(?:[-/]\d*[a-z]{0,7})?\Z|(?:base|sha|md|utf|oauth|rsa|aes|hs|rs|es|ed|p|argon)-?\d{1,5}(?:id|[a-z])?(?:[-_][a-z0-9]{1,8})*\Z"
     r"|(?-i:[A-Za-z]?[a-z]+(?:[_-][a-z]+)*[_-]?v?\d)\Z"
 )
 _SHA_OR_UUID = re.compile(r"(?i)[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\Z")

@@ -1,5 +1,6 @@
 """Finds the secrets in a text: each kind of place is looked through in the text as written and as it reads."""
 
+import re
 from collections.abc import Callable, Iterator
 
 from esker.server.core.redaction.assigned import assigned
@@ -20,6 +21,7 @@ from esker.server.core.redaction.views import views
 # matches a pattern holds all others up.
 _PART = 32_768
 _OVERLAP = 8_192
+_VALUE = re.compile(r"[\w+/=~.-]*+")
 # Layers of base64 that are looked into.
 _LAYERS = 2
 
@@ -43,11 +45,26 @@ def find(text: str) -> list[Span]:
         return []
     if len(text) <= _PART + _OVERLAP:
         return merged(_found(text, _LAYERS))
-    return merged(
-        Span(start + span.start, start + span.end, span.kind)
-        for start in range(0, len(text), _PART)
-        for span in _found(text[start : start + _PART + _OVERLAP], _LAYERS)
-    )
+    return merged(_found_in_parts(text))
+
+
+def _found_in_parts(text: str) -> Iterator[Span]:
+    done = 0
+    for start in range(0, len(text), _PART):
+        end = start + _PART + _OVERLAP
+        if done >= min(end, len(text)):
+            continue
+        for span in merged(_found(text[start:end], _LAYERS)):
+            last = start + span.end
+            if last == end:
+                last = done = _end_of_run(text, last)
+            yield Span(start + span.start, last, span.kind)
+
+
+def _end_of_run(text: str, place: int) -> int:
+    """Return the end of a value that is longer than the part it was found in."""
+    more = _VALUE.match(text, place)
+    return more.end() if more else place
 
 
 def _found(text: str, layers: int) -> Iterator[Span]:
