@@ -6,6 +6,7 @@ from functools import cache
 from typing import NamedTuple
 
 from esker.server.core.redaction.names import Strength, strength_of, word_set, word_table, words_of
+from esker.server.core.redaction.patterns import Pattern
 from esker.server.core.redaction.scan import Scan, places
 from esker.server.core.redaction.spans import Span
 from esker.server.core.redaction.values import SHORTEST, Form, is_placeholder, is_secret, looks_random
@@ -16,45 +17,45 @@ _LONGEST_QUOTED = 4096
 
 _LONGEST_NAME = 60
 _IN_NAME = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-")
-_REST_OF_NAME = re.compile(rf"[\w-]{{0,{_LONGEST_NAME}}}+(?:\.[\w-]{{1,{_LONGEST_NAME}}}+){{0,4}}+", re.ASCII)
-_WORD_BEFORE = re.compile(r"[A-Za-z]{2,20}[ -]\Z")
+_REST_OF_NAME = Pattern(rf"[\w-]{{0,{_LONGEST_NAME}}}+(?:\.[\w-]{{1,{_LONGEST_NAME}}}+){{0,4}}+", re.ASCII)
+_WORD_BEFORE = Pattern(r"[A-Za-z]{2,20}[ -]\Z")
 
 # Only one of these follows a name that has a value.
-_MAY_FOLLOW = re.compile(r"[\\\"'`\])*_ \t]{0,12}+(?:[:：=＝→⇒>|,({\n-]|\w)")
+_MAY_FOLLOW = Pattern(r"[\\\"'`\])*_ \t]{0,12}+(?:[:：=＝→⇒>|,({\n-]|\w)")
 
 CONDITIONS = (":?", ":+")
 """Signs behind a variable of a shell, as in `${PASSWORD:?missing}`; no value follows them."""
 
 _CLOSED = r"\\{0,8}+[\"'`]?[\])]{0,2}+[*_`]{0,3}+(?:[ \t]?\([^()\n]{1,40}\))?[*_]{0,3}+"
-_ASSIGN = re.compile(
+_ASSIGN = Pattern(
     rf"{_CLOSED}[ \t]{{0,40}}+(?P<sign>:=|=>|->|={{1,3}}+|[:：＝→⇒])(?!//)[*_]{{0,3}}+(?P<space>[ \t]{{0,80}}+)"
     r"(?:(?:[&*]?[A-Za-z][\w.\[\]|?<>' ]{0,40}=[ \t]{0,9}+)(?=[\"'`]))?"
 )
-_PAIR = re.compile(
+_PAIR = Pattern(
     r"\\{0,8}[\"']?[\s,;/{]{1,60}(?:-{1,2}\s{0,8})?\\{0,8}[\"']?"
     r"(?:value|val|content|secretValue|default|body|secret-string)\\{0,8}[\"']?(?:\s{0,8}[:=]\s{0,8}|[ \t]{1,4})",
     re.IGNORECASE,
 )
-_CALL = re.compile(r"\(\s{0,20}(?=[\"'`])")
-_NEXT = re.compile(r"\\{0,8}+[\"'`]\s{0,20},\s{0,40}(?=\\{0,8}[\"'`])")
-_CELL = re.compile(r"[*_`]{0,3}\s?(?P<bar>[|\t])[ \t]{0,40}[*_`]{0,3}(?P<value>[^|\n\t`*]{1,400})")
-_ROW = re.compile(r"[|\n][ \t*_`]{0,40}(?:[\w-]{1,20} ){0,3}\Z")
-_SPACE = re.compile(r"[\"'`]?[ \t]{1,40}(?=[^\s])")
-_BELOW = re.compile(r"[*_]{0,3}\s?[:：][*_]{0,3}[ \t]{0,8}\r?\n[ \t>|+-]{0,20}(?P<value>[^\s`]{6,200})[ \t]*(?=\n|\Z)")
-_ELEMENT = re.compile(r"(?:[ \t][^<>\n]{0,200})?>\s{0,80}(?P<value>[^<\n]{1,4096})")
+_CALL = Pattern(r"\(\s{0,20}(?=[\"'`])")
+_NEXT = Pattern(r"\\{0,8}+[\"'`]\s{0,20},\s{0,40}(?=\\{0,8}[\"'`])")
+_CELL = Pattern(r"[*_`]{0,3}\s?(?P<bar>[|\t])[ \t]{0,40}[*_`]{0,3}(?P<value>[^|\n\t`*]{1,400})")
+_ROW = Pattern(r"[|\n][ \t*_`]{0,40}(?:[\w-]{1,20} ){0,3}\Z")
+_SPACE = Pattern(r"[\"'`]?[ \t]{1,40}(?=[^\s])")
+_BELOW = Pattern(r"[*_]{0,3}\s?[:：][*_]{0,3}[ \t]{0,8}\r?\n[ \t>|+-]{0,20}(?P<value>[^\s`]{6,200})[ \t]*(?=\n|\Z)")
+_ELEMENT = Pattern(r"(?:[ \t][^<>\n]{0,200})?>\s{0,80}(?P<value>[^<\n]{1,4096})")
 
-_OPENING = re.compile(r"(?P<prefix>[A-Za-z@$]{0,2}+)(?P<slashes>\\{0,8}+)(?P<quote>\"\"\"|'''|[\"'`“„«「『‘])")
+_OPENING = Pattern(r"(?P<prefix>[A-Za-z@$]{0,2}+)(?P<slashes>\\{0,8}+)(?P<quote>\"\"\"|'''|[\"'`“„«「『‘])")
 _CLOSING = {"“": "”", "„": "“", "«": "»", "「": "」", "『": "』", "‘": "’"}
-_BARE = re.compile(rf"[^\s\"'`,;<>(){{}}\[\]|\\&”»」，。、]{{1,{_LONGEST_VALUE}}}+")
-_LINE = re.compile(rf"[^\s\"'`;|&<>”»」]{{1,{_LONGEST_VALUE}}}+")
-_MORE = re.compile(r"[^\s\"'`,;<>(){}\[\]|\\&]*+")
-_LINE_START = re.compile(
+_BARE = Pattern(rf"[^\s\"'`,;<>(){{}}\[\]|\\&”»」，。、]{{1,{_LONGEST_VALUE}}}+")
+_LINE = Pattern(rf"[^\s\"'`;|&<>”»」]{{1,{_LONGEST_VALUE}}}+")
+_MORE = Pattern(r"[^\s\"'`,;<>(){}\[\]|\\&]*+")
+_LINE_START = Pattern(
     r"(?:[ \t+>-]{0,40}|[ \t]{0,20}\d{1,6}[ \t:|]{1,8})"
     r"(?:(?:export|set|local|declare(?: -\w+)?|readonly|env|typeset|Environment=|ENV|ARG)[ \t]{0,4})?[\"']?\Z"
 )
-_SETTER = re.compile(r"(?i)(?:\bset -\w{1,4}|\bsetx|\bsetenv|\bENV|\bARG|\bSetEnv|\bfastcgi_param|\benv)[ \t]{1,8}\Z")
-_TYPE_NAME = re.compile(r"(?:[A-Z][a-z]+){1,6}\Z")
-_CALLED = re.compile(r"[A-Za-z_][\w.]{0,60}[(\[]")
+_SETTER = Pattern(r"(?i)(?:\bset -\w{1,4}|\bsetx|\bsetenv|\bENV|\bARG|\bSetEnv|\bfastcgi_param|\benv)[ \t]{1,8}\Z")
+_TYPE_NAME = Pattern(r"(?:[A-Z][a-z]+){1,6}\Z")
+_CALLED = Pattern(r"[A-Za-z_][\w.]{0,60}[(\[]")
 
 
 class Value(NamedTuple):

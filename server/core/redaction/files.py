@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 
 from esker.server.core.redaction.names import Strength, strength_of
+from esker.server.core.redaction.patterns import Pattern
 from esker.server.core.redaction.scan import Scan, places
 from esker.server.core.redaction.spans import GENERIC, Span
 from esker.server.core.redaction.values import SHORTEST, Form, is_placeholder, is_secret, looks_random
@@ -38,30 +39,28 @@ _HEADED = frozenset(
     )
 )
 
-_KUBERNETES = re.compile(r"[\"']?kind[\"']?\s{0,4}:\s{0,4}[\"']?Secret\b(?!\w)")
-_DATA = re.compile(r"[\"']?(?:data|stringData)[\"']?[ \t]{0,4}:[ \t]{0,4}(?:\{|\n)")
-_MEMBER = re.compile(
-    r"[\"'\s{,](?P<key>[\w.-]{1,120})[\"']?[ \t]{0,4}:[ \t]{0,4}[\"']?(?P<value>[A-Za-z0-9+/=_.-]{6,})"
-)
-_UNINDENTED = re.compile(r"\n(?=[A-Za-z-])")
+_KUBERNETES = Pattern(r"[\"']?kind[\"']?\s{0,4}:\s{0,4}[\"']?Secret\b(?!\w)")
+_DATA = Pattern(r"[\"']?(?:data|stringData)[\"']?[ \t]{0,4}:[ \t]{0,4}(?:\{|\n)")
+_MEMBER = Pattern(r"[\"'\s{,](?P<key>[\w.-]{1,120})[\"']?[ \t]{0,4}:[ \t]{0,4}[\"']?(?P<value>[A-Za-z0-9+/=_.-]{6,})")
+_UNINDENTED = Pattern(r"\n(?=[A-Za-z-])")
 
-_PGPASS = re.compile(
+_PGPASS = Pattern(
     r"[ \t+]{0,8}(?:\d{1,5}[\t:|→ ]{1,3})?(?:[\w.*-]{1,120}|\[[0-9a-f:]{2,40}\])"
     r":(?:\d{2,5}|\*):[\w.*-]{1,80}:[\w.*@-]{1,80}:(?P<value>[^\s:]{4,200})\r?(?=\n|\Z)"
 )
-_NETRC = re.compile(
+_NETRC = Pattern(
     r"(?i)\b(?:machine\s{1,9}\S{1,200}|default)\s{1,9}(?:login\s{1,9}\S{1,200}\s{1,9})?password\s{1,9}(?P<value>[^\s\"',;]{4,400})"
 )
-_WEB_KEY = re.compile(r"[\"'](?:d|p|q|dp|dq|qi|k)[\"']\s{0,4}:\s{0,4}[\"'](?P<value>[\w-]{16,})[\"']")
-_XML_KEY = re.compile(r"<(?:D|P|Q|DP|DQ|InverseQ)>(?P<value>[A-Za-z0-9+/=\s]{16,2000})</")
-_AUTH = re.compile(r"(?i)auth[\"']?\s{0,4}[:=]\s{0,4}[\"']?(?P<value>[A-Za-z0-9+/]{12,}={0,2})")
-_AWS_PAIR = re.compile(r"(?:AKIA|ASIA)[A-Z0-9]{16}[\s,:;|\"'`]{1,8}(?P<value>[A-Za-z0-9+/]{40})(?![A-Za-z0-9+/=])")
-_QUERY = re.compile(r"(?i)\w{3,9}=(?P<value>[\w%.+/=~-]{20,})")
+_WEB_KEY = Pattern(r"[\"'](?:d|p|q|dp|dq|qi|k)[\"']\s{0,4}:\s{0,4}[\"'](?P<value>[\w-]{16,})[\"']")
+_XML_KEY = Pattern(r"<(?:D|P|Q|DP|DQ|InverseQ)>(?P<value>[A-Za-z0-9+/=\s]{16,2000})</")
+_AUTH = Pattern(r"(?i)auth[\"']?\s{0,4}[:=]\s{0,4}[\"']?(?P<value>[A-Za-z0-9+/]{12,}={0,2})")
+_AWS_PAIR = Pattern(r"(?:AKIA|ASIA)[A-Z0-9]{16}[\s,:;|\"'`]{1,8}(?P<value>[A-Za-z0-9+/]{40})(?![A-Za-z0-9+/=])")
+_QUERY = Pattern(r"(?i)\w{3,9}=(?P<value>[\w%.+/=~-]{20,})")
 _SIGNATURES = frozenset(("sig", "signature", "token", "code", "hmac"))
 _NETRC_WORDS = frozenset(("machine", "default"))
 _AUTH_WORDS = frozenset(("auth",))
-_HEADING = re.compile(r"[\w /.-]{0,40}")
-_COLUMNS = re.compile(r"(?P<separator>[,;\t|])")
+_HEADING = Pattern(r"[\w /.-]{0,40}")
+_COLUMNS = Pattern(r"(?P<separator>[,;\t|])")
 
 
 def known_files(scan: Scan) -> Iterator[Span]:

@@ -1,6 +1,5 @@
 """Finds the secrets in a text: each kind of place is looked through in the text as written and as it reads."""
 
-import re
 from collections.abc import Callable, Iterator
 
 from esker.server.core.redaction.assigned import assigned
@@ -10,6 +9,7 @@ from esker.server.core.redaction.files import known_files
 from esker.server.core.redaction.formats import known_formats, web_tokens
 from esker.server.core.redaction.headers import addresses, headers
 from esker.server.core.redaction.keyfiles import private_keys
+from esker.server.core.redaction.patterns import Pattern
 from esker.server.core.redaction.prose import spoken
 from esker.server.core.redaction.scan import Scan, scanned
 from esker.server.core.redaction.spans import Span, merged
@@ -21,7 +21,7 @@ from esker.server.core.redaction.views import views
 # matches a pattern holds all others up.
 _PART = 32_768
 _OVERLAP = 8_192
-_VALUE = re.compile(r"[\w+/=~.-]*+")
+_VALUE = Pattern(r"[\w+/=~.-]*+")
 # Layers of base64 that are looked into.
 _LAYERS = 2
 

@@ -7,15 +7,19 @@ from functools import cache
 from importlib.resources import files
 from typing import NamedTuple, cast
 
+from esker.server.core.redaction.patterns import Pattern
 from esker.server.core.redaction.scan import Scan
 from esker.server.core.redaction.spans import MASK, Span
 
-_DIGIT = re.compile(r"[0-9]")
-_LONG_PARTS = re.compile(r"[\w+~%$!*#-]{16,}", re.ASCII)
-_LONG_RUN = re.compile(r"[A-Za-z]{16}")
+_DIGIT = Pattern(r"[0-9]")
+# A token has at least so many different characters; they are counted in so many of a long word.
+_LEAST_SIGNS = 5
+_JUDGED = 4096
+_LONG_PARTS = Pattern(r"[\w+~%$!*#-]{16,}", re.ASCII)
+_LONG_RUN = Pattern(r"[A-Za-z]{16}")
 # A part may be followed by a part or two, a signature of which may be missing.
-_PARTS = re.compile(r"[\w-]++(?=\.)", re.ASCII)
-_FOLLOWING_PARTS = re.compile(r"(?:\.[\w-]{4,}+){1,4}+(?:\.(?=\W|\Z))?", re.ASCII)
+_PARTS = Pattern(r"[\w-]++(?=\.)", re.ASCII)
+_FOLLOWING_PARTS = Pattern(r"(?:\.[\w-]{4,}+){1,4}+(?:\.(?=\W|\Z))?", re.ASCII)
 _LETTERS_AND_DIGITS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789")
 # Characters before the literal text of a format in which its beginning is looked for.
 _MOST_BEFORE = 120
@@ -100,7 +104,9 @@ def _web_tokens(word: str) -> Iterator[tuple[int, int]]:
 def _may_hold_token(word: str) -> bool:
     """Whether a word has a part that is as long and mixed as that of a token, unlike most paths and identifiers."""
     return "hooks." in word or any(
-        not part.islower() or _DIGIT.search(part) or _LONG_RUN.search(part) for part in _LONG_PARTS.findall(word)
+        (not part.islower() or _DIGIT.search(part) or _LONG_RUN.search(part))
+        and len(set(part[:_JUDGED])) >= _LEAST_SIGNS
+        for part in _LONG_PARTS.findall(word)
     )
 
 
@@ -139,7 +145,7 @@ def _beginning(known: _Format, word: str, place: int) -> int | None:
 def _varies(token: str, literal: str) -> bool:
     """Whether a token is more than a placeholder such as `sk-xxxxxxxx` or `ghp_YOUR_TOKEN`."""
     rest = token.replace(literal, "", 1)
-    if len(set(rest)) < 5 or MASK in token:
+    if len(set(rest)) < _LEAST_SIGNS or MASK in token:
         return False
     plain = rest.islower() or rest.isupper()
     return not plain or bool(_DIGIT.search(token) or _LONG_RUN.search(rest))

@@ -4,6 +4,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterator
 
+from esker.server.core.redaction.patterns import Pattern
 from esker.server.core.redaction.scan import Scan
 from esker.server.core.redaction.spans import Span
 
@@ -15,21 +16,21 @@ _LEAST_LINES = 3
 _WIDTHS = (64, 65, 70, 71, 76, 77)
 
 _NAME = r"[A-Z0-9 ]{0,40}PRIVATE KEY[A-Z ]{0,8}"
-_BEGIN = re.compile(rf"-{{4,5}} ?BEGIN {_NAME} ?-{{4,5}}")
-_END = re.compile(rf"-{{4,5}} ?END {_NAME} ?-{{4,5}}")
+_BEGIN = Pattern(rf"-{{4,5}} ?BEGIN {_NAME} ?-{{4,5}}")
+_END = Pattern(rf"-{{4,5}} ?END {_NAME} ?-{{4,5}}")
 _MARGIN = r"[\s\d+|>#:\"'*.,/\\`→│-]{0,24}?"
-_LINE = re.compile(
+_LINE = Pattern(
     rf"{_MARGIN}(?:[A-Za-z0-9+/]{{8,}}={{0,2}}|[A-Za-z0-9+/]{{1,8}}={{1,2}}|=[A-Za-z0-9+/]{{4}})[\s\"',\\+]{{0,6}}"
 )
-_FIRST = re.compile(r"[^A-Za-z0-9+/\n]{0,12}[A-Za-z0-9+/=]{8,}+")
-_HEADER = re.compile(rf"{_MARGIN}(?:(?:Proc-Type|DEK-Info|Comment|Version|Subject|X-\w+): [^\n]{{0,200}})?\s*")
-_FULL_LINE = re.compile(
+_FIRST = Pattern(r"[^A-Za-z0-9+/\n]{0,12}[A-Za-z0-9+/=]{8,}+")
+_HEADER = Pattern(rf"{_MARGIN}(?:(?:Proc-Type|DEK-Info|Comment|Version|Subject|X-\w+): [^\n]{{0,200}})?\s*")
+_FULL_LINE = Pattern(
     rf"(?:\A|(?<=\n)){_MARGIN}(?P<body>[A-Za-z0-9+/]{{64}}(?:[A-Za-z0-9+/]{{6}}|[A-Za-z0-9+/]{{12}})?)[\s\"',\\+]{{0,6}}?(?=\n|\Z)"
 )
-_OTHER_BLOCK = re.compile(r"-----(?P<side>BEGIN|END) (?P<name>[A-Z0-9 ]{3,40})-----")
-_PUTTY = re.compile(r"Private-Lines: (?P<count>\d{1,3})\r?\n")
-_MAC = re.compile(r"Private-MAC: (?P<value>[0-9a-f]{32,})")
-_LOOSE = re.compile(r"[A-Z]+[a-z]*\d|\d[A-Za-z]*[A-Z]")
+_OTHER_BLOCK = Pattern(r"-----(?P<side>BEGIN|END) (?P<name>[A-Z0-9 ]{3,40})-----")
+_PUTTY = Pattern(r"Private-Lines: (?P<count>\d{1,3})\r?\n")
+_MAC = Pattern(r"Private-MAC: (?P<value>[0-9a-f]{32,})")
+_LOOSE = Pattern(r"[A-Z]+[a-z]*\d|\d[A-Za-z]*[A-Z]")
 
 
 def private_keys(scan: Scan) -> Iterator[Span]:

@@ -6,6 +6,7 @@ from functools import cache
 
 from esker.server.core.redaction.assigned import CONDITIONS, read_value
 from esker.server.core.redaction.names import Strength, word_set, word_table
+from esker.server.core.redaction.patterns import Pattern
 from esker.server.core.redaction.scan import Scan, places
 from esker.server.core.redaction.spans import Span
 from esker.server.core.redaction.values import Form, is_last_word, is_secret, looks_random
@@ -13,14 +14,14 @@ from esker.server.core.words.lists import any_of
 
 # Characters between a name and the verb: "the password for the server in the hall is".
 _LONGEST_GAP = 60
-_NO_GAP = re.compile(r"[\n.;!?\"'(){}<>|。，,]")
-_OPENED = re.compile(r"[¡¿]?[\"'`“„«「『‘]?\s?[¡¿]?")
-_ENDS_SENTENCE = re.compile(r"[.!]?[\"'`)]?\s*(?:\n|\Z)")
-_PAIR = re.compile(
+_NO_GAP = Pattern(r"[\n.;!?\"'(){}<>|。，,]")
+_OPENED = Pattern(r"[¡¿]?[\"'`“„«「『‘]?\s?[¡¿]?")
+_ENDS_SENTENCE = Pattern(r"[.!]?[\"'`)]?\s*(?:\n|\Z)")
+_PAIR = Pattern(
     r"(?i)[a-z]{2,30}(?:[ -/][a-z]{2,10})?[\"']?\s{0,4}(?:[:=]|\bis\b|\bare\b)\s{0,4}[\"'`(]?[\w.@+-]{1,60}\s{0,4}"
     r"[/:|,]\s{0,4}(?P<value>[^\s\"'`,;]{6,200})"
 )
-_TWO_ARGUMENTS = re.compile(
+_TWO_ARGUMENTS = Pattern(
     r"(?i)[a-z_]{4,20}\s?=?\s?\("
     r"\s{0,9}[\"'`][^\"'`\n]{0,80}[\"'`]\s{0,9},\s{0,9}[\"'`](?P<value>[^\"'`\n]{6,200})[\"'`]"
 )
@@ -44,7 +45,7 @@ _WITH_TWO_ARGUMENTS = frozenset(
         "plainauth",
     )
 )
-_PHRASE = re.compile(r"[\"']?[^\n:=]{0,30}[:=]\s{0,9}[\"'`]?(?P<value>(?:[a-z]{3,10}[ ,]{1,3}){11,24}[a-z]{3,10})\b")
+_PHRASE = Pattern(r"[\"']?[^\n:=]{0,30}[:=]\s{0,9}[\"'`]?(?P<value>(?:[a-z]{3,10}[ ,]{1,3}){11,24}[a-z]{3,10})\b")
 
 
 _Name = tuple[str, str, Strength]

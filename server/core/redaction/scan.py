@@ -4,6 +4,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from esker.server.core.redaction.patterns import Pattern
+
 _LONG = 18
 # Characters of no token; they end a word.
 _END_WORDS = b"\"'`<>()[]{},;\\"
@@ -21,7 +23,7 @@ class Scan:
     words: frozenset[str]
     long_words: list[tuple[int, str]]
 
-    def matches(self, pattern: re.Pattern[str], words: frozenset[str]) -> Iterator[re.Match[str]]:
+    def matches(self, pattern: Pattern, words: frozenset[str]) -> Iterator[re.Match[str]]:
         """Yield the matches of a pattern that begin with one of some words in small letters."""
         for word in words & self.words:
             for place in places(self.lowered, word):

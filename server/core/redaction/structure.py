@@ -5,16 +5,17 @@ import re
 from esker.server.core.json_input import Json
 from esker.server.core.redaction.finding import find
 from esker.server.core.redaction.names import Strength, strength_of
+from esker.server.core.redaction.patterns import Pattern
 from esker.server.core.redaction.spans import GENERIC, MASK, masked
 from esker.server.core.redaction.values import SHORTEST, Form, is_placeholder, is_secret
 
 # A text that was masked may show another secret: the second look finds hardly ever one, and the third none.
 _MOST_LOOKS = 4
-_TEXT_MEDIA = re.compile(r"text/|application/(?:json|xml|yaml|x-)")
+_TEXT_MEDIA = Pattern(r"text/|application/(?:json|xml|yaml|x-)")
 _BASE64 = re.compile(r"[A-Za-z0-9+/\s]*={0,2}\s*")
 # Shorter data is looked through: it is a token that was called an image rather than an image.
 _SHORTEST_DATA = 200
-_COUNT = re.compile(r"[\d\s.,kKmM]*")
+_COUNT = Pattern(r"[\d\s.,kKmM]*")
 
 
 def redact(text: str) -> str:

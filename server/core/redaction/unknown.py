@@ -5,18 +5,19 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from esker.server.core.redaction.formats import public_prefixes
+from esker.server.core.redaction.patterns import Pattern
 from esker.server.core.redaction.scan import Scan
 from esker.server.core.redaction.spans import Span
 
-_TOKEN = re.compile(
+_TOKEN = Pattern(
     r"(?<![A-Za-z0-9+/=_-])(?P<prefix>[A-Za-z][A-Za-z0-9]{1,11}+(?:[_.-][A-Za-z0-9]{1,10}+(?=[_.-])){0,3}[_.-])"
     r"(?P<body>[A-Za-z0-9_-]{24,200}+={0,2})(?![A-Za-z0-9+/_-])",
     re.ASCII,
 )
-_AFTER_LOGIN = re.compile(
+_AFTER_LOGIN = Pattern(
     r"(?i)(?:login|authenticate|sign-?in|logon)\s{1,4}(?:--?[\w-]{1,30}[= ])?[\"']?(?P<body>[\w.~+/=-]{20,}+)"
 )
-_SEPARATOR = re.compile(r"[_.-]")
+_SEPARATOR = Pattern(r"[_.-]")
 _LOGIN = frozenset(("login", "logon", "authenticate", "sign", "signin"))
 # Changes between small letters, capitals and digits in each character; random text has 0.6, words have 0.1 to 0.3.
 _LEAST_CHANGES = 0.42

@@ -4,6 +4,7 @@ import re
 from enum import Enum
 
 from esker.server.core.redaction.names import Strength, word_set
+from esker.server.core.redaction.patterns import Pattern
 from esker.server.core.redaction.spans import MASK
 
 SHORTEST = 6
@@ -12,7 +13,7 @@ SHORTEST = 6
 # Only so much of a value is judged.
 _JUDGED = 400
 
-_PLACEHOLDER = re.compile(
+_PLACEHOLDER = Pattern(
     r"""(?xi)
       \$\{ | \$\( | \$\$?\w+\Z | \$env:\w+\Z | \$\{?\w+\}?[:/@] | \#\{ | @[\w.]+@\Z  # variables of shells and templates
     | < | \{\{ | \{[\w.\[\]'" ]*\}\Z | %\( | %\w{1,40}%\Z | %[sdv]\Z | ![A-Za-z]\w*(?:\s|\Z)
@@ -22,24 +23,24 @@ _PLACEHOLDER = re.compile(
     | (?:env|vault|ssm|secret|op|file|arn|ref|sops|keyring|awssm|gcpsm)[:/]{1,3}[\w./-]
     """
 )
-_REFERENCE = re.compile(
+_REFERENCE = Pattern(
     r"""(?xi)
       https?:// | (?:~|\.{1,2}|\$HOME)?/(?:[\w.@-]{1,60}/){1,30}[\w.@*-]{0,60}\Z | /[a-z_.-]{2,30}\Z | ~/
     | [a-z]:[\\/]{1,2}\w
     | [\w./-]{1,200}\.(?:pem|key|crt|cer|json|ya?ml|toml|txt|env|md|py|ts|js|go|rs|conf|cfg|ini|html?|sh)\Z
     """
 )
-_CODE = re.compile(r"[A-Za-z_]\w*(?:(?:\.|->|::|\?\.)[A-Za-z_]\w*)+[\w.]*\Z")
+_CODE = Pattern(r"[A-Za-z_]\w*(?:(?:\.|->|::|\?\.)[A-Za-z_]\w*)+[\w.]*\Z")
 # Dates, versions, sizes, names of formats, an identifier with one digit at its end.
-_MEASURE = re.compile(
+_MEASURE = Pattern(
     r"(?i)\d{4}-\d\d|v?\d+(?:\.\d+)+\Z|\d+[a-z%]{0,3}(?:[-/]\d*[a-z]{0,7})?\Z|(?:base|sha|md|utf|oauth|rsa|aes|hs|rs|es|ed|p|argon)-?\d{1,5}(?:id|[a-z])?(?:[-_][a-z0-9]{1,8})*\Z"
     r"|(?-i:[A-Za-z]?[a-z]+(?:[_-][a-z]+)*[_-]?v?\d)\Z"
 )
-_SHA_OR_UUID = re.compile(r"(?i)[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\Z")
+_SHA_OR_UUID = Pattern(r"(?i)[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\Z")
 _DIGIT = re.compile(r"[0-9]")
 _LATIN = re.compile(r"[A-Za-z]")
-_UNUSUAL = re.compile(r"[!#$%^&*+=?~|]")
-_HUMAN = re.compile(r"[a-z]{3,}(?:-[a-z]{2,}){2,}\Z")
+_UNUSUAL = Pattern(r"[!#$%^&*+=?~|]")
+_HUMAN = Pattern(r"[a-z]{3,}(?:-[a-z]{2,}){2,}\Z")
 
 
 class Form(Enum):

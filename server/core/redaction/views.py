@@ -1,12 +1,12 @@
 """The text behind escapes, colour codes and invisible characters, with the way back to the text as it was written."""
 
-import html
-import re
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-_ESCAPE = re.compile(
+from esker.server.core.redaction.patterns import Pattern
+
+_ESCAPE = Pattern(
     r"(?:\x1b|\^\[(?=\[)|\\++(?:u001[bB]|x1[bB]|033|e(?=\[)))(?:\[[0-9;?]{0,40}[ -/]{0,4}[@-~])?"
     r"|[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff"
     r"\U000e0000-\U000e007f]"
@@ -18,7 +18,8 @@ _INVISIBLE = (
     "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff"
     "\U000e0000-\U000e007f"
 )
-_SIGN = re.compile(rf"[\\\x1b%&^{_INVISIBLE}]")
+_SIGN = Pattern(rf"[\\\x1b%&^{_INVISIBLE}]")
+_ENTITIES = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'", "nbsp": " ", "equals": "=", "colon": ":"}
 _CONTROLS = {"n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f", "\n": " "}
 
 
@@ -79,12 +80,18 @@ def _meaning(escape: str) -> str | None:
         case "%":
             return chr(int(escape[1:], 16))
         case "&":
-            character = html.unescape(escape)
-            return character if len(character) == 1 else None
+            return _entity(escape[1:-1])
         case "\\":
             return _behind_backslashes(escape.lstrip("\\"))
         case _:
             return ""
+
+
+def _entity(name: str) -> str | None:
+    if name[0] != "#":
+        return _ENTITIES.get(name)
+    number = int(name[2:], 16) if name[1] in "xX" else int(name[1:])
+    return chr(number) if 31 < number < 0xD800 else None
 
 
 def _behind_backslashes(rest: str) -> str | None:
