@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import asynccontextmanager
+from datetime import datetime, timedelta
 from typing import Any
 
 from esker.server.core.errors import EskerError
@@ -17,6 +18,7 @@ from esker.server.usecases.parts import Parts
 from esker.server.usecases.quarantine import extend_all_quarantines
 from esker.server.usecases.reflect import reflect_leased
 from esker.server.usecases.reflect_pool import reflect_pool_leased
+from esker.server.usecases.retain import retain_all
 from esker.server.usecases.run_job import Work, claim_job, pools_with_jobs, run_job
 from esker.server.usecases.spending import resume_paused_jobs
 
@@ -26,6 +28,7 @@ log = logging.getLogger(__name__)
 _LOOK_SECONDS = 2.0
 _RESTART_SECONDS = 2.0
 _UPKEEP_SECONDS = 60.0
+_RETENTION_PAUSE = timedelta(hours=1)
 _WORK: dict[JobKind, Work] = {"observe": observe_leased, "reflect": reflect_leased, "reflect_pool": reflect_pool_leased}
 
 
@@ -75,9 +78,16 @@ async def run_jobs(parts: Parts) -> None:
 
 
 async def keep_up(parts: Parts) -> None:
-    """Mark expired memories, extend quarantines and index late passages, every minute, until cancelled."""
+    """Mark expired memories, extend quarantines and index late passages, every minute, until cancelled.
+
+    Once an hour, delete what the pools do not keep any longer.
+    """
+    retained: datetime | None = None
     while True:
         try:
+            if retained is None or parts.clock() >= retained + _RETENTION_PAUSE:
+                await retain_all(parts)
+                retained = parts.clock()
             await mark_expired(parts)
             await extend_all_quarantines(parts)
             if behind := await cut_all_behind(parts):

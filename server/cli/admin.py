@@ -10,10 +10,12 @@ from esker.server.cli.database import migrated, settings_for, with_database
 from esker.server.cli.output import AsJson, DataDir, note, print_json, progress, say, table
 from esker.server.core.clock import system_clock
 from esker.server.core.config.settings import Settings
+from esker.server.core.conversation.retention import Retention
 from esker.server.core.counts import counted
 from esker.server.core.errors import InvalidInput
-from esker.server.core.records import ListedKey, ListedPool
+from esker.server.core.records import KINDS, Kind, ListedKey, ListedPool
 from esker.server.usecases import authenticate, spending
+from esker.server.usecases.retain import MOST_DAYS, set_pool_retention
 from esker.server.usecases.spending import WhenSpent
 from esker.server.usecases.switch_passages import Switched, switch_passages
 
@@ -24,6 +26,7 @@ app.add_typer(pools, name="pool")
 app.add_typer(keys, name="key")
 
 OnOff = Literal["on", "off"]
+KeepDays = Annotated[int | None, typer.Option(min=0, max=MOST_DAYS, help="Days; 0: for ever.")]
 PoolOption = Annotated[str, typer.Option("--pool", help="The pool that the key opens.")]
 
 
@@ -106,6 +109,56 @@ def set_pool(
     say(f"Pool {name} {cap}. Today: ${today.spent_usd:.4f}.")
     if switched:
         say(_switched(name, switched))
+
+
+@pools.command("keep")
+def keep_pool(
+    name: Annotated[str, typer.Argument(help="The pool.")] = authenticate.DEFAULT_POOL,
+    messages: KeepDays = None,
+    images: KeepDays = None,
+    passages: KeepDays = None,
+    memories: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Days for memories of a kind, such as observation=365; can be repeated.", metavar="KIND=DAYS"
+        ),
+    ] = None,
+    data_dir: DataDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show or set for how many days a pool keeps messages, images, passages and memories by kind; 0: for ever."""
+    kinds: dict[Kind, int] = dict(map(_kind_and_days, memories or []))
+
+    def change(kept: Retention) -> Retention:
+        by_kind = {kind: days for kind, days in {**kept.memories_days, **kinds}.items() if days}
+        return Retention(
+            messages_days=_days(messages, kept.messages_days),
+            images_days=_days(images, kept.images_days),
+            passages_days=_days(passages, kept.passages_days),
+            memories_days=by_kind,
+        )
+
+    kept = with_database(settings_for(data_dir), lambda parts: set_pool_retention(parts, name, change))
+    if as_json:
+        print_json(kept)
+        return
+    named: dict[str, int | None] = {"messages": kept.messages_days, "images": kept.images_days}
+    named["passages"] = kept.passages_days
+    named |= {f"memories of kind {kind}": days for kind, days in kept.memories_days.items()}
+    for what, days in named.items():
+        say(f"{what}: {counted(days, 'day') if days else 'for ever'}")
+
+
+def _days(wanted: int | None, kept: int | None) -> int | None:
+    """Return the wanted days, or what is set if none are given; 0 means for ever."""
+    return kept if wanted is None else wanted or None
+
+
+def _kind_and_days(text: str) -> tuple[Kind, int]:
+    kind, _, days = text.partition("=")
+    if kind not in KINDS or not days.isdecimal():
+        raise typer.BadParameter(f"{text!r} is not KIND=DAYS. Kinds: {', '.join(KINDS)}.", param_hint="--memories")
+    return kind, int(days)
 
 
 def _switch(settings: Settings, pool: str, on: bool, *, shown: bool) -> Switched:

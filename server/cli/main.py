@@ -45,7 +45,10 @@ VERBS: dict[str, tuple[str, str]] = {
         "forgetting",
         "Delete memories, passages, or all that says some words, with what was drawn from it and repeats it.",
     ),
-    "quarantine": ("quarantine", "Take what is within some limits out of recall and packs, or lift that."),
+    "quarantine": (
+        "quarantine",
+        "Take a source out of recall and packs, or bring it back; without options, list quarantines.",
+    ),
     "export": ("exporting", "Write a pool's memory into files: all of it, a MEMORY.md, daily logs."),
     "import": ("importing", "Read a file that `esker export jsonl` has written."),
     "spend": ("spend", "Show the cost of language models, and the daily cap."),

@@ -29,7 +29,7 @@ def quarantine(
     lift: Annotated[str | None, typer.Option(help="Lift this quarantine: qua_…", metavar="ID")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Take what is within some limits out of recall and packs, or lift that; without options, list quarantines."""
+    """Take a source out of recall and packs, or bring it back; without options, list quarantines."""
     begin, end = typed_time("--since", since), typed_time("--until", until)
     api = connect()
     if lift:

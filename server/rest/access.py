@@ -27,7 +27,7 @@ _LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]", "::1"})
 # POSTs that only read; MCP tools that write check the key's scope themselves.
 _READING_POSTS = re.compile(r"/v1/recall|/mcp|/v1/sessions/[^/]+/context")
 _READING = frozenset({"GET", "HEAD", "OPTIONS"})
-_FORGETTING_POSTS = re.compile(r"/v1/(?:forget|quarantines)")
+_FORGETTING = re.compile(r"/v1/(?:forget|quarantines|retention)")
 _OF_OPERATORS = re.compile(r"/v1/audit")
 # Headers of proxies: such a request may come from anywhere.
 _FORWARDED = re.compile(r"forwarded|via|x-real-ip|x-forwarded-.*")
@@ -203,4 +203,4 @@ def needed_scope(method: str, path: str) -> str:
         return "admin"
     if method in _READING or _READING_POSTS.fullmatch(path):
         return "read"
-    return "forget" if method == "DELETE" or _FORGETTING_POSTS.fullmatch(path) else "write"
+    return "forget" if method == "DELETE" or _FORGETTING.fullmatch(path) else "write"

@@ -1,14 +1,16 @@
-"""Routes of forgetting and quarantine."""
+"""Routes of forgetting, quarantine and retention."""
 
 from fastapi import APIRouter
 
+from esker.server.core.conversation.retention import Retention
 from esker.server.core.facts.forgetting import ForgetPlan, ForgetRequest, Proof, Quarantined, Receipt, Selection
 from esker.server.rest.context import WithParts, WithPrincipal
 from esker.server.rest.json_route import JsonRoute
-from esker.server.rest.schemas import ForgetIn, QuarantineIn, QuarantineList
+from esker.server.rest.schemas import ForgetIn, QuarantineIn, QuarantineList, RetentionIn
 from esker.server.usecases.forget import forget, plan_forgetting
 from esker.server.usecases.prove_forgotten import Lifted, lift_tombstones, prove_forgotten
 from esker.server.usecases.quarantine import begin_quarantine, lift_quarantine, list_quarantines
+from esker.server.usecases.retain import get_retention, set_retention
 
 router = APIRouter(prefix="/v1", tags=["forgetting"], route_class=JsonRoute)
 
@@ -54,3 +56,15 @@ async def listed(parts: WithParts, principal: WithPrincipal) -> QuarantineList:
 async def end(quarantine_id: str, parts: WithParts, principal: WithPrincipal) -> Quarantined:
     """Lift a quarantine: everything returns to its state before."""
     return await lift_quarantine(parts, principal, quarantine_id)
+
+
+@router.get("/retention")
+async def retention(parts: WithParts, principal: WithPrincipal) -> Retention:
+    """Return for how many days the pool keeps what; null, or a kind that is not named: for ever."""
+    return await get_retention(parts, principal.pool_id)
+
+
+@router.put("/retention")
+async def keep(body: RetentionIn, parts: WithParts, principal: WithPrincipal) -> Retention:
+    """Set for how many days the pool keeps messages, images, passages, and memories by kind."""
+    return await set_retention(parts, principal, Retention(**body.model_dump()))

@@ -31,6 +31,7 @@ from esker.server.usecases.forget import MOST_IDS, MOST_WORDS
 from esker.server.usecases.recall_request import MAX_LIMIT, MAX_QUERY_CHARACTERS, MAX_WITHOUT, MIN_TOKENS
 from esker.server.usecases.receive_event import EventKind
 from esker.server.usecases.reflect_pool import BATCH_TOKENS, MIN_TARGET_TOKENS, RowBatch
+from esker.server.usecases.retain import MOST_DAYS
 
 
 def _not_blank(value: object) -> object:
@@ -252,6 +253,18 @@ class QuarantineIn(StrictBody):
     source: Annotated[str, Field(min_length=1, max_length=200)] | None = None
     since: datetime | None = None
     until: datetime | None = None
+
+
+Days = Annotated[int, Field(ge=1, le=MOST_DAYS)]
+
+
+class RetentionIn(StrictBody):
+    """For how many days a pool keeps what; all of it is set, and what is left out is kept for ever."""
+
+    messages_days: Days | None = None
+    images_days: Days | None = None
+    passages_days: Days | None = None
+    memories_days: dict[Kind, Days] = {}
 
 
 class QuarantineList(BaseModel):

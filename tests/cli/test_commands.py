@@ -458,20 +458,37 @@ def test_passages_can_be_turned_off_and_on_again(tmp_path: Path) -> None:
         assert [hit["content"] for hit in again] == [hit["content"] for hit in found]
         forgotten = esker("forget", again[0]["id"], **there)
         assert "Forgotten: 0 memories, 0 vectors, 0 packs, " in forgotten.stdout
-
-        plan = esker("forget", "--words", "pnpm", "--dry-run", **there).stdout
-        assert "Looked for: pnpm." in plan
-        assert "blanked: " in plan
-        gone = esker("forget", "--words", "pnpm", "--yes", "--purge", **there)
-        assert "message" in gone.stdout
-        assert "of the write-ahead log." in gone.stdout
-        receipt = gone.stdout.partition("Receipt ")[2].partition(".")[0]
-        proof = esker("forget", "--prove", receipt, **there)
-        assert (proof.returncode, f"Nothing that {receipt} forgot is left." in proof.stdout) == (0, True)
-        assert esker("forget", "--words", "pnpm", "--dry-run", **there).stdout.endswith("Nothing says it.\n")
-        assert esker("forget", "--allow", receipt, **there).returncode == 0
-        assert esker("forget", "--prove", receipt, **there).returncode == 1
         assert "pool" in esker("pool", "set", "nowhere", "--passages", "on", **there).stderr
+
+
+def test_a_word_is_forgotten_purged_and_proven_gone(server: dict[str, str]) -> None:
+    data_dir = str(Path(server["ESKER_STATE_DIR"]).with_name("d"))
+    esker("remember", "The vault is called Xanadu.", **server)
+    plan = esker("forget", "--words", "Xanadu", "--dry-run", **server).stdout
+    assert "Looked for: Xanadu." in plan
+    assert "note: The vault is called Xanadu." in plan
+    gone = esker("forget", "--words", "Xanadu", "--yes", "--purge", "--data-dir", data_dir, **server)
+    assert "Forgotten: 1 memory, " in gone.stdout
+    assert "of the write-ahead log." in gone.stdout
+    receipt = gone.stdout.partition("Receipt ")[2].partition(".")[0]
+    proof = esker("forget", "--prove", receipt, **server)
+    assert (proof.returncode, f"Nothing that {receipt} forgot is left." in proof.stdout) == (0, True)
+    assert esker("forget", "--words", "Xanadu", "--dry-run", **server).stdout.endswith("Nothing says it.\n")
+    assert esker("forget", "--allow", receipt, **server).returncode == 0
+    assert esker("forget", "--prove", receipt, **server).returncode == 1
+
+
+def test_quarantine_and_retention_are_commands(server: dict[str, str]) -> None:
+    held = json.loads(esker("quarantine", "--client", "gone-wrong", "--json", **server).stdout)
+    assert (held["memories"], held["passages"]) == (0, 0)
+    assert "active  client gone-wrong" in " ".join(esker("quarantine", **server).stdout.split(" "))
+    assert f"Lifted {held['id']}" in esker("quarantine", "--lift", held["id"], **server).stdout
+    keep = ("pool", "keep", "--data-dir", str(Path(server["ESKER_STATE_DIR"]).with_name("d")))
+    set_days = esker(*keep, "--messages", "90", "--memories", "observation=365", **server)
+    assert "messages: 90 days" in set_days.stdout
+    kept = json.loads(esker(*keep, "--messages", "0", "--json", **server).stdout)
+    assert (kept["messages_days"], kept["memories_days"]) == (None, {"observation": 365})
+    assert esker("pool", "keep", "--memories", "dream=3", **server).returncode == 2
 
 
 def test_recall_is_narrowed_by_every_option_of_the_command(tmp_path: Path) -> None:

@@ -1,0 +1,54 @@
+"""For how long a pool keeps what: raw messages, images, passages, and memories by kind."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from esker.server.core.conversation.records import Block
+from esker.server.core.json_input import Json
+from esker.server.core.records import Kind
+
+EXPIRED_IMAGE: Block = {"type": "text", "text": "[image expired]"}
+"""Replaces an image."""
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """Days since something was said for which it is kept; None, or a kind that is not named: for ever.
+
+    Passages are the words of messages, so they are kept no longer than these.
+    """
+
+    messages_days: int | None = None
+    images_days: int | None = None
+    passages_days: int | None = None
+    memories_days: Mapping[Kind, int] = field(default_factory=dict[Kind, int])
+
+
+@dataclass(frozen=True, slots=True)
+class Retained:
+    """How much was deleted because of its age."""
+
+    messages: int = 0
+    images: int = 0
+    passages: int = 0
+    memories: int = 0
+
+    @property
+    def any(self) -> bool:
+        """Whether anything was."""
+        return bool(self.messages or self.images or self.passages or self.memories)
+
+
+def without_images(content: Json) -> tuple[Json, int]:
+    """Return content blocks with a note in place of each image, also in tool results, and the number of images."""
+    match content:
+        case list():
+            parts = [without_images(part) for part in content]
+            return [part for part, _ in parts], sum(count for _, count in parts)
+        case {"type": "image"}:
+            return dict(EXPIRED_IMAGE), 1
+        case {"type": "tool_result", "content": inner}:
+            kept, count = without_images(inner)
+            return {**content, "content": kept}, count
+        case _:
+            return content, 0

@@ -1,0 +1,123 @@
+"""A pool keeps messages, images, passages and memories for as long as it is told to."""
+
+from typing import Any
+
+import httpx2
+import psycopg
+import pytest
+
+from esker.server.background import beside, run_jobs
+from esker.server.core.conversation.retention import Retained, Retention
+from esker.server.core.records import Filter, Principal
+from esker.server.usecases.ingest import IncomingMessage, ingest
+from esker.server.usecases.observe import observe
+from esker.server.usecases.open_session import SessionRequest, list_messages, open_session
+from esker.server.usecases.pack import get_pack
+from esker.server.usecases.parts import Parts
+from esker.server.usecases.recall import recall
+from esker.server.usecases.recall_request import RecallRequest
+from esker.server.usecases.remember import Note, list_memories, remember
+from esker.server.usecases.retain import retain, retain_all, set_retention
+from tests.support.clock import FakeClock
+
+IMAGE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="}}
+FLOATS = "Never use floats for money."
+
+
+@pytest.fixture
+async def session(parts: Parts, who: Principal, clock: FakeClock) -> str:
+    """A session with an observed message that has an image, a note, and a pack; ten days have passed since."""
+    opened = await open_session(parts, who.pool_id, SessionRequest("api", "s1", project="shop"))
+    content: list[Any] = [{"type": "text", "text": FLOATS}, IMAGE]
+    await ingest(parts, who.pool_id, opened.id, [IncomingMessage("m1", "user", content)])
+    async with beside("jobs", lambda: run_jobs(parts)):
+        await observe(parts, who.pool_id, opened.id, wait=True)
+    await remember(parts, who, [Note("The tent is blue.", project="shop")])
+    await get_pack(parts, who.pool_id, opened.id)
+    clock.advance(days=10)
+    return opened.id
+
+
+async def contents(parts: Parts, who: Principal) -> list[str]:
+    """Return the contents of all memories."""
+    rows = await list_memories(parts, who.pool_id, Filter(parts.clock()), before=None, limit=10)
+    return sorted(row.content.rpartition(": ")[2] for row in rows)
+
+
+async def kept(parts: Parts, who: Principal, **days: Any) -> Retained:
+    """Set how long the pool keeps what, and apply it."""
+    await set_retention(parts, who, Retention(**days))
+    return await retain(parts, who.pool_id)
+
+
+async def test_old_messages_lose_their_words_and_memories_stay(parts: Parts, who: Principal, session: str) -> None:
+    assert await kept(parts, who, messages_days=11) == Retained()
+    assert await kept(parts, who, messages_days=9) == Retained(messages=1)
+    [message] = await list_messages(parts, who.pool_id, session, after=0, limit=10)
+    assert "forgotten" in str(message.content)
+    assert (await recall(parts, who.pool_id, RecallRequest("floats for money", tier="passages"))).hits == []
+    assert await contents(parts, who) == [FLOATS, "The tent is blue."]
+    assert await kept(parts, who, messages_days=9) == Retained()
+
+
+async def test_messages_that_no_observer_has_seen_are_kept(
+    parts: Parts, who: Principal, session: str, clock: FakeClock
+) -> None:
+    await ingest(parts, who.pool_id, session, [IncomingMessage("m2", "user", "And use cents.")])
+    clock.advance(days=30)
+    assert await kept(parts, who, messages_days=9) == Retained(messages=1)
+    assert "cents" in str((await list_messages(parts, who.pool_id, session, after=1, limit=10))[0].content)
+
+
+async def test_old_images_go_and_the_words_beside_them_stay(parts: Parts, who: Principal, session: str) -> None:
+    assert await kept(parts, who, images_days=9) == Retained(images=1)
+    [message] = await list_messages(parts, who.pool_id, session, after=0, limit=10)
+    assert message.content == [{"type": "text", "text": FLOATS}, {"type": "text", "text": "[image expired]"}]
+    assert await kept(parts, who, images_days=9) == Retained()
+    again = await ingest(
+        parts, who.pool_id, session, [IncomingMessage("m1", "user", [{"type": "text", "text": FLOATS}, IMAGE])]
+    )
+    assert (again.duplicates, again.conflicts) == (1, [])
+
+
+async def test_old_passages_go_and_the_messages_stay(parts: Parts, who: Principal, session: str) -> None:
+    assert await kept(parts, who, passages_days=9) == Retained(passages=1)
+    assert (await recall(parts, who.pool_id, RecallRequest("floats for money", tier="passages"))).hits == []
+    [message] = await list_messages(parts, who.pool_id, session, after=0, limit=10)
+    assert FLOATS in str(message.content)
+
+
+@pytest.mark.parametrize(("kind", "left"), [("observation", ["The tent is blue."]), ("note", [FLOATS])])
+async def test_memories_of_a_kind_go_with_the_packs_that_show_them(
+    parts: Parts, who: Principal, session: str, kind: str, left: list[str]
+) -> None:
+    assert await kept(parts, who, memories_days={kind: 9}) == Retained(memories=1)
+    assert await contents(parts, who) == left
+    pack = await get_pack(parts, who.pool_id, session)
+    assert pack.reason == "forgotten"
+
+
+async def test_only_pools_with_retention_are_looked_at_and_the_run_is_audited(
+    parts: Parts, who: Principal, session: str, owner_url: str
+) -> None:
+    await retain_all(parts)
+    assert len(await contents(parts, who)) == 2
+    await set_retention(parts, who, Retention(memories_days={"observation": 9}))
+    await retain_all(parts)
+    with psycopg.connect(owner_url) as connection:
+        [entry] = connection.execute("SELECT actor, detail FROM audit WHERE action = 'retention'").fetchall()
+    assert entry == ("upkeep", {"messages": 0, "images": 0, "passages": 0, "memories": 1})
+
+
+async def test_retention_is_read_and_set_over_http(client: httpx2.AsyncClient) -> None:
+    assert (await client.get("/v1/retention")).json() == {
+        "messages_days": None, "images_days": None, "passages_days": None, "memories_days": {},
+    }  # fmt: skip
+    wanted = {"messages_days": 90, "images_days": None, "passages_days": 30, "memories_days": {"observation": 365}}
+    assert (await client.put("/v1/retention", json=wanted)).json() == wanted
+    assert (await client.get("/v1/retention")).json() == wanted
+
+
+@pytest.mark.parametrize("body", [{"messages_days": 0}, {"memories_days": {"dream": 3}}, {"days": 3}])
+async def test_wrong_retention_is_refused(client: httpx2.AsyncClient, body: dict[str, Any]) -> None:
+    assert (await client.put("/v1/retention", json=body)).status_code == 422
