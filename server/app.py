@@ -25,7 +25,18 @@ from esker.server.providers.query_embedders import QueryEmbedders
 from esker.server.providers.rerankers import make_reranker
 from esker.server.providers.reranking import Reranking
 from esker.server.providers.roles import Observer, Reflector
-from esker.server.rest import briefing, forgetting, health, memories, pool_file, problems, reflections, sessions, spend
+from esker.server.rest import (
+    audit,
+    briefing,
+    forgetting,
+    health,
+    memories,
+    pool_file,
+    problems,
+    reflections,
+    sessions,
+    spend,
+)
 from esker.server.rest.access import Access
 from esker.server.rest.mcp_route import PATH, McpRoute
 from esker.server.rest.metrics import Measured, Metrics
@@ -77,7 +88,7 @@ def make_app(parts: Parts, local_token: str | None = None) -> FastAPI:
     app.state.parts = parts
     app.state.metrics = metrics
     problems.install(app)
-    for routes in (sessions, memories, forgetting, briefing, reflections, pool_file, spend, health):
+    for routes in (sessions, memories, forgetting, briefing, reflections, pool_file, spend, audit, health):
         # The routes themselves: `include_router` would build each of them again on first use.
         app.router.routes.extend(routes.router.routes)
     app.router.routes.append(Route(PATH, tools))

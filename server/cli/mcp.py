@@ -52,6 +52,11 @@ class _BriefingResponse:
     known: bool
 
 
+@dataclass(frozen=True, slots=True)
+class _CallerResponse:
+    scopes: list[str]
+
+
 _RECALLED = TypeAdapter(Recalled)
 _EXPANSION = TypeAdapter(Expansion)
 _MEMORY = TypeAdapter(SourcedMemory)
@@ -60,6 +65,7 @@ _RECEIPT = TypeAdapter(Receipt)
 _STATUS = TypeAdapter(PoolStatus)
 _PACK = TypeAdapter(_PackResponse)
 _BRIEFING = TypeAdapter(_BriefingResponse)
+_CALLER = TypeAdapter(_CallerResponse)
 
 
 @app.command()
@@ -108,7 +114,11 @@ def _over_http() -> Backend:
         found = read_as(_BRIEFING, await _ask(lambda api: api.get("/v1/briefing", tokens=tokens)))
         return found.text if found.known else ""
 
-    return Backend(recall, expand, remember, correct, forget, status, read, pack, briefing)
+    return Backend(recall, expand, remember, correct, forget, status, read, pack, briefing, _scopes)
+
+
+async def _scopes(_: object) -> frozenset[str]:
+    return frozenset(read_as(_CALLER, await _ask(lambda api: api.get("/v1/key"))).scopes)
 
 
 async def _ask(ask: Callable[[Api], Any]) -> Any:

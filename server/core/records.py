@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from esker.server.core.json_input import Json
 
@@ -209,6 +209,18 @@ class ListedKey:
     expires_at: datetime | None
     revoked_at: datetime | None
     last_used_on: date | None
+
+
+@dataclass(frozen=True, slots=True)
+class AuditEntry:
+    """One entry of the audit trail: `actor` (a key's id, `local` or `operator`) did `action` to the id `target`."""
+
+    id: int
+    at: datetime
+    actor: str
+    action: str
+    target: str
+    detail: dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)

@@ -127,6 +127,10 @@ class Database:
             raise Misconfigured("The database has not been migrated.", hint="Run `esker migrate`.") from error
         except (psycopg.OperationalError, psycopg.InterfaceError) as error:
             raise Unavailable(f"The database cannot answer: {_first_line(error)}.") from error
+        except psycopg.Error as error:
+            # The other lines repeat the row, and whoever logs the error would log it.
+            error.args = (_first_line(error),)
+            raise
 
 
 class Snapshot(Database):

@@ -25,6 +25,7 @@ from esker.server.rest.schemas import (
     PassageOut,
     RecallIn,
 )
+from esker.server.usecases.audit_trail import record_page
 from esker.server.usecases.correct import Correction, correct
 from esker.server.usecases.expand import MAX_AROUND, MAX_TOKENS, ExpandRequest, expand
 from esker.server.usecases.forget import forget_text
@@ -81,6 +82,7 @@ async def listed(
         with_superseded=include_superseded,
     )
     found = await list_memories(parts, principal.pool_id, filters, before=before, limit=limit)
+    await record_page(parts, principal, "memory.list", principal.pool_name, len(found))
     return MemoryList(memories=found, next=found[-1].id if len(found) == limit else None)
 
 

@@ -11,6 +11,7 @@ from starlette.types import Receive, Scope, Send
 
 from esker.server.rest.context import WithParts, WithPrincipal
 from esker.server.rest.json_route import StrictRoute
+from esker.server.usecases.audit_trail import record
 from esker.server.usecases.export import export
 from esker.server.usecases.import_pool import ImportReport, import_pool
 
@@ -35,6 +36,7 @@ class _Lines(StreamingResponse):
 @router.get("/export", response_class=StreamingResponse, responses={200: {"content": {LINES: {}}}})
 async def export_all(parts: WithParts, principal: WithPrincipal) -> Response:
     """Export the pool's memory as JSON lines. A file without an `end` line was truncated."""
+    await record(parts, principal, "pool.export", principal.pool_name, {})
     lines = export(parts, principal.pool_id, principal.pool_name)
     # Get the first line before the response starts, so that an early failure becomes an error answer.
     first = await anext(lines)

@@ -29,6 +29,7 @@ from esker.server.rest.schemas import (
     SessionOut,
     UsageIn,
 )
+from esker.server.usecases.audit_trail import record_page
 from esker.server.usecases.build_context import ContextRequest, build_context
 from esker.server.usecases.ingest import IncomingMessage, ingest
 from esker.server.usecases.observe import observe
@@ -93,6 +94,7 @@ async def messages(
 ) -> MessageList:
     """List the stored messages of a session, oldest first, after the message number `after`."""
     found = await list_messages(parts, principal.pool_id, session_id, after=after, limit=limit)
+    await record_page(parts, principal, "session.read", session_id, len(found))
     shown = [MessageOut.model_validate(message) for message in found]
     return MessageList(messages=shown, next=found[-1].seq if len(found) == limit else None)
 
@@ -101,7 +103,7 @@ async def messages(
 async def add_messages(session_id: str, body: MessagesIn, parts: WithParts, principal: WithPrincipal) -> IngestReport:
     """Store new messages, all or none. A message whose external_id is already stored is a duplicate."""
     batch = [IncomingMessage(m.external_id, m.role, m.content, m.sent_at) for m in body.messages]
-    return await ingest(parts, principal.pool_id, session_id, batch)
+    return await ingest(parts, principal.pool_id, session_id, batch, actor=principal.actor)
 
 
 @router.post("/{session_id}/observe")

@@ -24,6 +24,7 @@ ReportStatus = Callable[[Any], Awaitable[PoolStatus]]
 ReadRow = Callable[[Any, str], Awaitable[SourcedMemory | Passage]]
 GetBriefingText = Callable[[Any, int], Awaitable[str]]
 GetPackText = Callable[[Any, str], Awaitable[str]]
+GetScopes = Callable[[Any], Awaitable[frozenset[str]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,3 +47,5 @@ class Backend:
     """Returns the text of a session's pack by the session's id."""
     briefing: GetBriefingText
     """Returns the pool's most important memories within a number of tokens, or ""."""
+    scopes: GetScopes
+    """Returns what the caller's key may do."""

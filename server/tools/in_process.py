@@ -54,12 +54,16 @@ def backend_of(parts: Parts) -> Backend:
         found = await give_briefing(parts, _principal(request).pool_id, None, tokens)
         return found.text if found.known else ""
 
-    return Backend(recalled, expanded, remembered, corrected, forgotten, status, read, pack, briefing)
+    return Backend(recalled, expanded, remembered, corrected, forgotten, status, read, pack, briefing, _scopes)
 
 
 def _principal(request: Request) -> Principal:
     principal: Principal = request.state.principal
     return principal
+
+
+async def _scopes(request: Request) -> frozenset[str]:
+    return _principal(request).scopes
 
 
 def _allowed(request: Request, scope: str) -> Principal:

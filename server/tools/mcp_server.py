@@ -26,6 +26,7 @@ from esker.server.tools.recall_tool import add_recall
 from esker.server.tools.refusals import UNEXPECTED, PlainErrors, problems_of, unknown
 from esker.server.tools.remember_tool import add_forget, add_remember
 from esker.server.tools.resources import ADDRESSES, add_resources
+from esker.server.tools.scopes import ToolsByScope
 from esker.server.tools.status_tool import add_status
 
 _LONGEST = 200
@@ -103,5 +104,5 @@ def make_mcp(backend: Backend) -> EskerMcp:
     mcp = EskerMcp("esker", title="Esker memory", version=VERSION, instructions=INSTRUCTIONS)
     for add in (add_recall, add_expand, add_remember, add_forget, add_status, add_resources):
         add(mcp, backend)
-    mcp.middleware.extend([PlainErrors(), ShortPack(backend)])
+    mcp.middleware.extend([PlainErrors(), ShortPack(backend), ToolsByScope(backend)])
     return mcp

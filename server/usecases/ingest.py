@@ -18,7 +18,7 @@ from esker.server.core.errors import InvalidInput
 from esker.server.core.json_input import Json
 from esker.server.core.redaction import redact_content, redact_name
 from esker.server.db.database import Connection
-from esker.server.store import jobs, messages, sessions
+from esker.server.store import audit, jobs, messages, sessions
 from esker.server.store.messages import MessageToStore
 from esker.server.usecases.cut_passages import cut_passages
 from esker.server.usecases.parts import Parts
@@ -44,7 +44,9 @@ class _PreparedMessage:
     digest: bytes
 
 
-async def ingest(parts: Parts, pool_id: str, session_id: str, batch: Sequence[IncomingMessage]) -> IngestReport:
+async def ingest(
+    parts: Parts, pool_id: str, session_id: str, batch: Sequence[IncomingMessage], *, actor: str = "server"
+) -> IngestReport:
     """Store the new messages of a batch, make them searchable, and schedule their observation.
 
     The batch is stored whole or not at all. A message whose external id is known is a duplicate and changes nothing.
@@ -73,6 +75,7 @@ async def ingest(parts: Parts, pool_id: str, session_id: str, batch: Sequence[In
             unobserved = await _append(connection, session, new, now)
             due = observe_due(parts.settings, unobserved, now, now)
             await jobs.schedule(connection, "observe", session_id, due, now)
+            await audit.insert(connection, actor, "session.write", session_id, {"messages": len(new)}, now)
     await cut_passages(parts, pool_id, session_id)
     _, conflicts = _sort_out(prepared, known)
     forgotten = sum(not message.content_hash for message in new)

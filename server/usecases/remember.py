@@ -17,7 +17,7 @@ from esker.server.core.sources import sourced
 from esker.server.core.text.indexing import IndexedMemory
 from esker.server.db.database import Connection
 from esker.server.db.pipeline import fetch
-from esker.server.store import memories, passages, sessions, vectors
+from esker.server.store import audit, memories, passages, sessions, vectors
 from esker.server.usecases.parts import Parts
 from esker.server.usecases.reflect_pool import schedule_daily
 
@@ -110,6 +110,7 @@ async def _write(parts: Parts, who: Principal, rows: Sequence[IndexedMemory], *,
         await limit_pins(connection, [*there.values(), *(row.memory for row in rows if row.memory.id in written)])
         await vectors.enqueue(connection, written, parts.clock())
         await schedule_daily(parts, connection, parts.clock())
+        await audit.insert(connection, who.actor, "memory.write", ids[0], {"memories": len(ids)}, parts.clock())
         return _Written(ids, await with_sources(connection, [there[memory_id] for memory_id in ids]) if read else [])
 
 

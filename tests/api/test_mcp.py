@@ -24,7 +24,7 @@ from esker.server.usecases.parts import Parts
 from tests.support.api import PATIENCE
 from tests.support.forks import forked_command
 from tests.support.kept_servers import KeptServer
-from tests.support.mcp_clients import MODES, by, connected
+from tests.support.mcp_clients import MODES, by, connected, over_stdio
 from tests.support.serving import serving
 
 
@@ -240,6 +240,28 @@ async def test_a_key_that_only_reads_neither_writes_nor_forgets(served: str, par
             assert isinstance(answer.content[0], TextContent)
             assert f"does not have the scope '{scope}'" in answer.content[0].text
         assert (await called(client, "memory_status"))[1]["memories"] == {"note": 2}
+
+
+@pytest.mark.parametrize(
+    ("scopes", "tools"),
+    [
+        (["read"], {"recall_memory", "expand_memory", "memory_status"}),
+        (["read", "write"], {"recall_memory", "expand_memory", "memory_status", "remember"}),
+        (["read", "forget"], {"recall_memory", "expand_memory", "memory_status", "forget_memory"}),
+        (["read", "admin"], {"recall_memory", "expand_memory", "memory_status"}),
+    ],
+)
+async def test_a_key_is_shown_only_the_tools_that_it_may_use(
+    served: str, parts: Parts, scopes: list[str], tools: set[str]
+) -> None:
+    key = await create_key(parts, name="k", pool="default", scopes=scopes)
+    for mode in MODES:
+        async with connected(served, mode, key.key) as client:
+            assert {tool.name for tool in (await client.list_tools()).tools} == tools
+    server = over_stdio(served)
+    server.env = {**(server.env or {}), "ESKER_KEY": key.key}
+    async with Client(server, mode="auto") as client:
+        assert {tool.name for tool in (await client.list_tools()).tools} == tools
 
 
 @pytest.mark.parametrize("tool", ["expand_memory", "forget_memory"])

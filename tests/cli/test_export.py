@@ -269,6 +269,7 @@ def test_a_memory_file_of_all_projects_names_the_project_of_each_line(
         asked = ["--project", project] if project else []
         assert esker("export", "memory-md", str(file), *asked, **env).returncode == 0
         assert says in file.read_text()
+        assert file.stat().st_mode & 0o777 == 0o600
     assert "pnpm" not in (tmp_path / "False.md").read_text(), "a decision of another project"
 
 
@@ -294,6 +295,7 @@ def test_logs_are_rewritten_to_the_same_bytes_and_other_files_are_left_alone(
     (folder / "2001-01-01.md").write_text("a diary of mine")
     first = json.loads(esker("export", "daily", str(folder), "--json", **env).stdout)
     assert first["written"]
+    assert {(folder / name).stat().st_mode & 0o777 for name in first["written"]} == {0o600}
     texts = {path.name: path.read_bytes() for path in folder.iterdir()}
     assert set(texts) == {*first["written"], "notes.md", "2001-01-01.md"}
     rows = json.loads(esker("memories", "--limit", "1000", "--superseded", "--json", **env).stdout)

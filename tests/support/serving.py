@@ -48,13 +48,13 @@ async def serving_meaning(
 
 
 @asynccontextmanager
-async def serving_app(app: ASGIApp) -> AsyncGenerator[str]:
+async def serving_app(app: ASGIApp, *, access_log: bool = False) -> AsyncGenerator[str]:
     """Run any app on a free port while the block runs; yield its URL."""
     started = asyncio.Event()
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
         listener.bind(("127.0.0.1", 0))
         # On a busy machine a client would reuse a connection just as the server closes it for being idle.
-        config = server_config(app, timeout_keep_alive=300, timeout_graceful_shutdown=5)
+        config = server_config(app, timeout_keep_alive=300, timeout_graceful_shutdown=5, access_log=access_log)
         server = ServerWithoutSignals(config, started.set)
         task = asyncio.create_task(server.serve(sockets=[listener]))
         waiting = asyncio.create_task(started.wait())
