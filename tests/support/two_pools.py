@@ -1,0 +1,131 @@
+"""Two pools of one server, filled alike with different words, and what may be read of them."""
+
+import re
+import sys
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, LiteralString, cast
+
+import httpx2
+import psycopg
+from psycopg import sql
+
+from esker.server.db.statements import Statements
+from esker.server.usecases.authenticate import SCOPES, create_key, create_pool
+from esker.server.usecases.parts import Parts
+from tests.support.api import PATIENCE, observed, opened, said
+from tests.support.reflecting import OVERTAKEN
+
+_POOL_CONDITION = re.compile(r"(\w+\.)?pool_id = (current_pool\(\)|\{pool\}|(\w+\.)?pool_id)")
+_TABLES: LiteralString = """
+    SELECT c.relname FROM pg_class c
+    JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'pool_id' AND NOT a.attisdropped
+    WHERE c.relkind = 'r' AND c.relnamespace = 'public'::regnamespace ORDER BY 1
+"""
+
+
+@dataclass
+class FilledPool:
+    """A pool with one of everything; `word` is in all that was said in it, and `ids` are of one thing of each kind."""
+
+    name: str
+    pool_id: str
+    word: str
+    key_id: str
+    client: httpx2.AsyncClient
+    key: str
+    ids: dict[str, str] = field(default_factory=dict[str, str])
+
+
+async def filled_pool(parts: Parts, url: str, name: str, word: str) -> FilledPool:
+    """Make a pool with a key of all scopes and fill it over HTTP."""
+    made = await create_pool(parts, name)
+    key = await create_key(parts, name="k", pool=name, scopes=list(SCOPES))
+    client = httpx2.AsyncClient(base_url=url, timeout=PATIENCE, headers={"Authorization": f"Bearer {key.key}"})
+    pool = FilledPool(name, made.id, word, key.id, client, key.key)
+    await _fill(pool)
+    return pool
+
+
+async def _fill(pool: FilledPool) -> None:
+    client, word, project = pool.client, pool.word, f"project-of-{pool.name}"
+    session = await opened(client, f"{pool.name}-1", project=project)
+    decided = f"We decided that the {word} boat is painted blue."
+    await said(client, session, {"external_id": f"m-{word}", "role": "user", "content": decided})
+    await said(client, session, *({**each, "content": f"{each['content']} ({word})"} for each in OVERTAKEN))
+    report = await observed(client, session)
+    reflected = (await client.post(f"/v1/sessions/{session}/reflect?wait=true")).json()
+    assert reflected["reflection_ids"], reflected
+    note = {"content": f"The {word} is ripe.", "project": project, "tags": [f"tag-of-{pool.name}"]}
+    memory = (await client.post("/v1/memories", json={**note, "external_id": f"e-{pool.name}"})).json()["id"]
+    await client.post("/v1/memories", json={"content": f"A {word} a day.", "kind": "manual"})
+    passages = (await client.post("/v1/recall", json={"query": word, "tier": "passages"})).json()["hits"]
+    await client.get(f"/v1/sessions/{session}/pack")
+    used = {"input_tokens": 10, "output_tokens": 1, "model": "m", "request_id": f"r-{pool.name}"}
+    await client.post(f"/v1/sessions/{session}/usage", json=used)
+    entry = (await client.get("/v1/audit")).json()["entries"][-1]["id"]
+    pool.ids |= {
+        "session": session,
+        "memory": memory,
+        "observation": report["memory_ids"][0],
+        "passage": passages[0]["id"],
+        "reflection": reflected["reflection_ids"][0],
+        "project": project,
+        "tag": f"tag-of-{pool.name}",
+        "external": f"e-{pool.name}",
+        "request": f"r-{pool.name}",
+        "key": pool.key_id,
+        "entry": str(entry),
+    }
+
+
+def missing_ids(pool: FilledPool) -> dict[str, str]:
+    """Return ids of the same form as a pool's that nothing has."""
+    return {
+        kind: f"{given[:4]}{f'{number}' * (len(given) - 4)}" if re.match(r"(ses|mem|psg|ref|key)_", given) else given
+        for number, (kind, given) in enumerate(pool.ids.items())
+    } | {"project": "project-of-nobody", "tag": "tag-of-nobody", "external": "e-nobody", "request": "r-nobody"}
+
+
+def filled_in(value: Any, ids: Mapping[str, str]) -> Any:
+    """Return a path, a query or a body with ids in place of their kinds in braces."""
+    match value:
+        case str():
+            return re.sub(r"\{(\w+)\}", lambda found: ids.get(found[1], found[0]), value)
+        case list():
+            return [filled_in(each, ids) for each in cast("list[Any]", value)]
+        case dict():
+            return {name: filled_in(each, ids) for name, each in cast("dict[str, Any]", value).items()}
+        case _:
+            return value
+
+
+def everything_of(owner_url: str, pool_id: str) -> dict[str, list[str]]:
+    """Return all rows of a pool by table, as the owner sees them."""
+    rows: dict[str, list[str]] = {}
+    with psycopg.connect(owner_url) as connection:
+        for (table,) in connection.execute(_TABLES).fetchall():
+            query = sql.SQL("SELECT to_jsonb(t)::text FROM {} t WHERE pool_id = %s ORDER BY 1")
+            found = connection.execute(query.format(sql.Identifier(table)), [pool_id]).fetchall()
+            rows[table] = [row for (row,) in found]
+    return rows
+
+
+@contextmanager
+def without_pool_conditions() -> Generator[int]:
+    """Take every condition on a pool out of all statements; yield how many there were."""
+    found = (value for module in list(sys.modules.values()) for value in list(vars(module).values()))
+    loaded = list({id(each): each for each in found if isinstance(each, Statements)}.values())
+    before = [dict(each._statements) for each in loaded]
+    count = 0
+    for each in loaded:
+        for name, text in each._statements.items():
+            stripped, times = _POOL_CONDITION.subn("true", text)
+            each._statements[name] = cast(LiteralString, stripped)
+            count += times
+    try:
+        yield count
+    finally:
+        for each, statements in zip(loaded, before, strict=True):
+            each._statements.update(statements)
