@@ -17,7 +17,7 @@ router = APIRouter(prefix="/v1", tags=["keys"], route_class=StrictRoute)
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """What the key of a request opens; `id` is `local` for the owner without a key."""
+    """A request's key: its pool and scopes; `id` is `local` for the owner without a key."""
 
     id: str
     pool: str
@@ -49,7 +49,7 @@ async def audit_trail(
 ) -> AuditPage:
     """List who wrote, read in bulk, exported, forgot or changed keys, newest first; needs the scope `admin`.
 
-    `action` is one action, such as `memory.forget`, or the part before the dot for all of that part.
+    `action` is one action, such as `memory.write`, or the part before the dot for all of that part.
     """
     found = await read_audit(parts, principal.pool_id, actor=actor, action=action, before=before, limit=limit)
     return AuditPage(found, found[-1].id if len(found) == limit else None)

@@ -100,6 +100,14 @@ ROUTES: dict[tuple[str, str], list[Ask]] = {
         Ask(body={"words": ["{word}"]}, same=False),
         Ask(body={"ids": ["{memory}"], "dry_run": True}),
     ],
+    ("GET", "/v1/forget/{receipt_id}"): [Ask(path={"receipt_id": "{receipt}"})],
+    ("DELETE", "/v1/forget/{receipt_id}"): [Ask(path={"receipt_id": "{receipt}"})],
+    ("POST", "/v1/quarantines"): [
+        Ask(body={"session_id": "{session}"}),
+        Ask(body={"client": "{other}"}),
+    ],
+    ("GET", "/v1/quarantines"): [Ask(same=False)],
+    ("DELETE", "/v1/quarantines/{quarantine_id}"): [Ask(path={"quarantine_id": "{quarantine}"})],
     ("POST", "/v1/recall"): [
         Ask(body={"query": "{word} boat ripe", "limit": 50}, same=False),
         Ask(body={"query": "boat", "session_id": "{session}"}),
@@ -172,6 +180,7 @@ ASKING_VERBS: dict[str, list[list[str]]] = {
     "remember": [["Mine from the command line.", "--project", "mine"]],
     "forget": [["{memory}", "--messages"], ["{passage}"]],
     "export": [["jsonl", "{folder}/pool.jsonl"], ["memory-md", "{folder}/MEMORY.md"], ["daily", "{folder}/logs"]],
+    "quarantine": [[], ["--lift", "{quarantine}"], ["--session", "{session}"]],
     "spend": [[]],
     "audit": [["--actor", "{key}"], []],
 }
@@ -243,7 +252,7 @@ def told(text: str, ids: dict[str, str]) -> str:
     for kind, given in ids.items():
         if kind not in ("entry", "other", "word"):  # they are parts of other words
             text = text.replace(given, f"<{kind}>")
-    text = re.sub(r"fgt_\w{26}", "<receipt>", text)
+    text = re.sub(r"(fgt|qua)_\w{26}", "<made>", text)
     return re.sub(r"\d{4}-\d\d-\d\d[T ][0-9:.]+(Z|\+00:00)?", "<time>", text)
 
 
@@ -377,7 +386,7 @@ async def test_an_import_of_another_pools_file_takes_nothing_from_that_pool(two:
     assert after == record == before
 
 
-# What makes each kind of job due for a session, and for the pool.
+# The route that makes each kind of job due, for a session or for the pool.
 JOBS: dict[str, str] = {
     "observe": "/v1/sessions/{session}/observe",
     "reflect": "/v1/sessions/{session}/reflect",

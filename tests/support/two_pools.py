@@ -64,6 +64,12 @@ async def _fill(pool: FilledPool) -> None:
     await client.get(f"/v1/sessions/{session}/pack")
     used = {"input_tokens": 10, "output_tokens": 1, "model": "m", "request_id": f"r-{pool.name}"}
     await client.post(f"/v1/sessions/{session}/usage", json=used)
+    wrong = (await client.post("/v1/memories", json={"content": f"The {word} was a mistake."})).json()["id"]
+    receipt = (await client.post("/v1/forget", json={"ids": [wrong]})).json()["id"]
+    apart = await opened(client, f"{pool.name}-2")
+    await said(client, apart, f"We decided to sell the {word} shed.")
+    await observed(client, apart)
+    quarantine = (await client.post("/v1/quarantines", json={"session_id": apart})).json()["id"]
     entry = (await client.get("/v1/audit")).json()["entries"][-1]["id"]
     pool.ids |= {
         "session": session,
@@ -76,6 +82,8 @@ async def _fill(pool: FilledPool) -> None:
         "external": f"e-{pool.name}",
         "request": f"r-{pool.name}",
         "key": pool.key_id,
+        "receipt": receipt,
+        "quarantine": quarantine,
         "entry": str(entry),
     }
 
@@ -83,7 +91,9 @@ async def _fill(pool: FilledPool) -> None:
 def missing_ids(pool: FilledPool) -> dict[str, str]:
     """Return ids of the same form as a pool's that nothing has."""
     return {
-        kind: f"{given[:4]}{f'{number}' * (len(given) - 4)}" if re.match(r"(ses|mem|psg|ref|key)_", given) else given
+        kind: f"{given[:4]}{f'{number}' * (len(given) - 4)}"
+        if re.match(r"(ses|mem|psg|ref|key|fgt|qua)_", given)
+        else given
         for number, (kind, given) in enumerate(pool.ids.items())
     } | {"project": "project-of-nobody", "tag": "tag-of-nobody", "external": "e-nobody", "request": "r-nobody"}
 
