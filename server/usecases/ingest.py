@@ -1,6 +1,5 @@
 """Ingest messages: stored exactly once, in order of arrival, without waiting for a model."""
 
-import asyncio
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
@@ -15,7 +14,7 @@ from esker.server.core.conversation.records import Block, IngestReport, NewMessa
 from esker.server.core.conversation.trust import message_trust
 from esker.server.core.conversation.valid_blocks import as_blocks
 from esker.server.core.errors import InvalidInput
-from esker.server.core.json_input import Json
+from esker.server.core.json_input import Json, characters
 from esker.server.core.redaction import redact_content, redact_name
 from esker.server.db.database import Connection
 from esker.server.store import audit, jobs, messages, sessions
@@ -53,7 +52,8 @@ async def ingest(
     Raises NotFound for an unknown session, InvalidInput for content or a date that is not valid.
     """
     now = parts.clock()
-    prepared = await asyncio.to_thread(_prepare, batch)
+    long = sum(characters(message.content) for message in batch)
+    prepared = await parts.processes.run(long, _prepare, batch)
     names = {message.incoming.external_id for message in prepared}
     # The slow work is done before the session is locked, with its state so far.
     async with parts.database.tenant(pool_id) as connection:
@@ -64,7 +64,7 @@ async def ingest(
         # A batch may be sent again because the server crashed before its passages were written.
         await cut_passages(parts, pool_id, session_id)
         return IngestReport(0, len(batch), session.unobserved_tokens, conflicts)
-    stored = await asyncio.to_thread(_stored, fresh, tools, session.timezone, now)
+    stored = await parts.processes.run(long, _stored, fresh, tools, session.timezone, now)
     async with parts.database.tenant(pool_id) as connection:
         session = await sessions.lock(connection, session_id)
         known = await messages.known(connection, session_id, names)
