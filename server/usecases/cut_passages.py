@@ -89,6 +89,14 @@ async def leave_out_of_passages(parts: Parts, connection: Connection, said_in: M
     """
     for session_id, seqs in said_in.items():
         await messages.leave_out(connection, session_id, seqs)
+    await recut_passages(parts, connection, said_in)
+
+
+async def recut_passages(parts: Parts, connection: Connection, said_in: Mapping[str, Sequence[int]]) -> None:
+    """Cut the passages that show some messages (session id → seqs) again, from what these messages say now.
+
+    The caller holds the locks of the sessions.
+    """
     wanted = await passages.may_write(connection)
     gone = await passages.delete_over(connection, said_in)
     if wanted:

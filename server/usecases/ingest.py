@@ -1,14 +1,12 @@
 """Ingest messages: stored exactly once, in order of arrival, without waiting for a model."""
 
-import hashlib
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from esker.server.core.clock import in_zone
 from esker.server.core.config.settings import Settings
-from esker.server.core.conversation.blocks import content_tokens, result_ids, tool_names
+from esker.server.core.conversation.blocks import content_hash, content_tokens, result_ids, tool_names
 from esker.server.core.conversation.observer_text import message_text, observer_text, shown_tokens
 from esker.server.core.conversation.records import Block, IngestReport, NewMessage, Role, StoredSession
 from esker.server.core.conversation.trust import message_trust
@@ -98,9 +96,8 @@ def _prepare_one(index: int, incoming: IncomingMessage) -> _PreparedMessage:
         blocks = as_blocks(redact_content(incoming.content))
     except InvalidInput as error:
         raise InvalidInput(f"messages[{index}]: {error}") from error
-    canonical = json.dumps([incoming.role, blocks], sort_keys=True)
     incoming = replace(incoming, external_id=redact_name(incoming.external_id))
-    return _PreparedMessage(incoming, blocks, hashlib.sha256(canonical.encode()).digest())
+    return _PreparedMessage(incoming, blocks, content_hash(incoming.role, blocks))
 
 
 def _sort_out(
