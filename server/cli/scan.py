@@ -26,7 +26,7 @@ def scan(
     data_dir: DataDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """Look through everything that is stored for secrets. The exit code is 1 if unmasked ones are left."""
+    """Look through everything that is stored for secrets, and mask them. The exit code is 1 if some are left."""
     settings = settings_for(data_dir)
     with progress(shown=not as_json) as shown:
         reports = with_database(settings, lambda parts: _scan_all(parts, pool, shown, mask=mask))
