@@ -127,10 +127,10 @@ def keep_pool(
     as_json: AsJson = False,
 ) -> None:
     """Show or set for how many days a pool keeps messages, images, passages and memories by kind; 0: for ever."""
-    kinds: dict[Kind, int] = dict(map(_kind_and_days, memories or []))
+    kinds = dict(map(_kind_and_days, memories or []))
 
     def change(kept: Retention) -> Retention:
-        by_kind = {kind: days for kind, days in {**kept.memories_days, **kinds}.items() if days}
+        by_kind: dict[Kind, int] = {kind: days for kind, days in {**kept.memories_days, **kinds}.items() if days}
         return Retention(
             messages_days=_days(messages, kept.messages_days),
             images_days=_days(images, kept.images_days),

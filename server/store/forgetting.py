@@ -78,10 +78,22 @@ async def memories_sharing(connection: Connection, terms: Collection[str]) -> se
 
 
 async def is_said_elsewhere(
-    connection: Connection, phrases: Phrases, ids: Collection[str], sessions: Collection[str], before: datetime
+    connection: Connection,
+    phrases: Phrases,
+    ids: Collection[str],
+    sessions: Collection[str],
+    since: datetime,
+    until: datetime | None,
+    *,
+    spreads: bool,
 ) -> bool:
-    """Whether a memory other than `ids`, or a message of other sessions before a time, may contain some words."""
-    values = {"patterns": list(phrases.patterns), "ids": list(ids), "sessions": list(sessions), "before": before}
+    """Whether some words may be in a memory other than `ids` that does not have them from a fact said at `since`.
+
+    Or in a message of another session, sent before `until` (None: at any time). Only if the fact `spreads`, agents and
+    tools have them from it.
+    """
+    values = {"patterns": list(phrases.patterns), "ids": list(ids), "sessions": list(sessions)}
+    values |= {"since": since, "until": until, "spreads": spreads}
     row = await (await connection.execute(SQL["said_elsewhere"], values)).fetchone()
     return bool(row and row[0])
 

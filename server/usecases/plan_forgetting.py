@@ -1,11 +1,12 @@
 """Plan what is forgotten with what was asked for: what says the same, what was drawn from it, and what repeats it."""
 
 import asyncio
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from esker.server.core.facts.echo import names_in, other_words, repeats, repeats_somewhere
-from esker.server.core.facts.forgetting import DoomedMessage, DoomedRow, ForgetPlan, ForgetRequest
+from esker.server.core.facts.forgetting import DoomedMessage, DoomedRow, ForgetPlan, ForgetRequest, Selection
 from esker.server.core.facts.same_fact import fingerprint, same_fact
 from esker.server.core.ids import is_passage
 from esker.server.core.records import Memory
@@ -21,6 +22,9 @@ _SHOWN_CHARACTERS = 200
 """Characters of a message that a plan shows."""
 _LONGEST_NAME = 100
 """Characters of the words that a plan looks for beside the names: longer sentences are never repeated word for word."""
+
+_PLACE = re.compile(r"[./:\\]")
+"""Marks the name of a file, a host or another place."""
 
 SaidIn = dict[str, set[int]]
 """Messages as session id → seqs."""
@@ -176,54 +180,74 @@ async def _said_in(connection: Connection, rows: Sequence[Memory]) -> SaidIn:
 
 
 async def _add_names(connection: Connection, doomed: Doomed) -> None:
-    """Add the names that nothing else says: whatever contains one of them says what is forgotten."""
-    rows = [doomed.rows[memory_id] for memory_id in sorted(doomed.same)]
-    contents = [row.content for row in rows]
-    names: set[str] = set()
-    for name in await asyncio.to_thread(names_in, contents):
-        if not await _is_said_elsewhere(connection, doomed, Phrases.of([name])):
-            names.add(name)
+    """Add the words that nothing else says: whatever contains one of them says what is forgotten.
+
+    These are names, and other uncommon words that the assistant's next message takes up.
+    """
+    contents = [doomed.rows[memory_id].content for memory_id in sorted(doomed.same)]
+    if not contents:
+        return
+    since = min(row.said_at for row in doomed.rows.values())
+    replies = await forgetting.replies(connection, merged(doomed.said_in, doomed.own))
+    names, taken_up = await asyncio.to_thread(_words_of, contents, [reply.text for reply in replies])
+    # A name counts if nobody said it before; another word only if no other session ever says it.
+    asked = {**dict.fromkeys(taken_up, None), **dict.fromkeys(names, since)}
+    of_person = any(row.trust == "user" for row in doomed.rows.values())
+    telling = {
+        word
+        for word, until in asked.items()
+        if not await forgetting.is_said_elsewhere(
+            connection,
+            Phrases.of([word]),
+            doomed.rows,
+            doomed.messages,
+            since,
+            until,
+            # An agent reports about the files that it changed, whoever named one first.
+            spreads=of_person and not _PLACE.search(word),
+        )
+    }
     whole = [said for content in contents if len(said := without_notes(without_label(content))) <= _LONGEST_NAME]
-    doomed.names = frozenset(names)
-    doomed.phrases = Phrases.of([*names, *whole])
+    doomed.names = frozenset(telling)
+    doomed.phrases = Phrases.of([*telling, *whole])
 
 
-async def _is_said_elsewhere(connection: Connection, doomed: Doomed, phrases: Phrases) -> bool:
-    before = min(row.said_at for row in doomed.rows.values())
-    return await forgetting.is_said_elsewhere(connection, phrases, doomed.rows, doomed.messages, before)
+def _words_of(contents: Sequence[str], replies: Sequence[str]) -> tuple[set[str], set[str]]:
+    """Return the names in some rows, and the other uncommon words that a reply takes up."""
+    names = set(names_in(contents))
+    others = other_words(contents) - names
+    return names, {word for word in others if any(map(Phrases.of([word]).found_in, replies))}
 
 
 async def _add_echoes(connection: Connection, doomed: Doomed) -> None:
-    """Add the memories and messages that only repeat what is forgotten."""
+    """Add the memories and messages that say a name or only repeat what is forgotten."""
     facts = [doomed.rows[memory_id].content for memory_id in sorted(doomed.same)]
     terms = await asyncio.to_thread(lambda: {term for fact in facts for term in fingerprint(fact).gist})
-    near = await memories.get(connection, await forgetting.memories_sharing(connection, terms) - doomed.rows.keys())
-    doomed.echoes = await asyncio.to_thread(lambda: {row.id for row in near.values() if repeats(row.content, facts)})
+    names = Phrases.of(doomed.names)
+    near = await forgetting.memories_sharing(connection, terms)
+    near |= await forgetting.selected_memories(connection, Selection(), names) if names else set[str]()
+    rows = await memories.get(connection, near - doomed.rows.keys())
+    doomed.echoes = await asyncio.to_thread(
+        lambda: {row.id for row in rows.values() if names.found_in(row.content) or repeats(row.content, facts)}
+    )
     if doomed.echoes:
         doomed.same |= await _saying_the_same(connection, doomed.echoes)
         await _add_drawn(connection, doomed)
         heard = await _said_in(connection, [doomed.rows[i] for i in sorted(doomed.same)])
-        doomed.repeated_in = {s: left for s, seqs in heard.items() if (left := seqs - doomed.said_in.get(s, set()))}
+        doomed.repeated_in = _without(heard, doomed.said_in)
     said_in = merged(doomed.said_in, doomed.own)
-    named = await forgetting.messages_with(connection, Phrases.of(doomed.names))
-    answered = await forgetting.replies(connection, said_in)
+    named = await forgetting.messages_with(connection, names)
     later = await forgetting.messages_after(connection, said_in)
-    found = await asyncio.to_thread(_echoing, doomed.phrases, facts, named, answered, later)
+    found = await asyncio.to_thread(_echoing, doomed.phrases, facts, named, later)
     doomed.repeated_in = merged(doomed.repeated_in, _without(_by_session(found), said_in))
 
 
 def _echoing(
-    phrases: Phrases,
-    facts: Sequence[str],
-    named: Sequence[FoundMessage],
-    answered: Sequence[FoundMessage],
-    later: Sequence[FoundMessage],
+    phrases: Phrases, facts: Sequence[str], named: Sequence[FoundMessage], later: Sequence[FoundMessage]
 ) -> list[FoundMessage]:
-    """Return messages that say a name, replies that take up a word, and messages with a sentence that repeats it."""
-    taken_up = Phrases.of(other_words(facts))
+    """Return messages that say a name, and messages with a sentence that only repeats it."""
     return [
         *(message for message in named if _message_says(message, phrases)),
-        *(message for message in answered if taken_up.found_in(message.text)),
         *(message for message in later if repeats_somewhere(message.text, facts)),
     ]
 

@@ -8,6 +8,7 @@ import re
 from collections.abc import Collection, Iterable
 
 from esker.server.core.facts.contradiction import negates, opposed
+from esker.server.core.facts.identifiers import is_code_word
 from esker.server.core.facts.same_fact import Fingerprint, fingerprint, same_fact
 from esker.server.core.text.labels import without_label, without_notes
 from esker.server.core.text.languages import STOP_WORDS
@@ -22,6 +23,7 @@ _SENTENCES = re.compile(r"(?<=[.!?。！？…])\s*|\n+")
 # Characters of a message that are compared sentence by sentence.
 _LONGEST = 20_000
 
+_ORDINARY = frozenset(term for word in words("facts.ordinary") for term in terms(word))
 # Words that a text may add and still say nothing else: acknowledgements, and the small words of all languages.
 _ADDED = frozenset(term for word in words("facts.acknowledgements") for term in terms(word)).union(*STOP_WORDS.values())
 
@@ -38,11 +40,9 @@ def names_in(contents: Iterable[str]) -> frozenset[str]:
 
 def other_words(contents: Iterable[str]) -> frozenset[str]:
     """Return the words of rows that are not ordinary, as they are written: a reply that takes one up repeats it."""
+    found = (word for content in contents for word in _words(content) if len(word.spelled) >= _SHORTEST_WORD)
     return frozenset(
-        word.spelled
-        for content in contents
-        for word in _words(content)
-        if len(word.spelled) >= _SHORTEST_WORD and word.spelled.casefold() not in all_words()
+        word.spelled for word in found if word.spelled.casefold() not in all_words() and word.terms[0] not in _ORDINARY
     )
 
 
@@ -71,5 +71,7 @@ def _words(content: str) -> list[Word]:
 
 
 def _is_name(word: Word, row: Fingerprint) -> bool:
+    if word.is_name or is_code_word(word.spelled):
+        return True
     spelled = word.spelled.casefold()
-    return word.is_name or (next(iter(terms(spelled)), spelled) in row.names and spelled not in all_words())
+    return spelled not in all_words() and next(iter(terms(spelled)), spelled) in row.names

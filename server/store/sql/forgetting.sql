@@ -66,10 +66,14 @@ CROSS JOIN LATERAL (
 JOIN memories m ON m.number = held.number
 
 -- name: said_elsewhere
--- Whether a text may contain words that stay: a memory, or an earlier message of another session.
-SELECT EXISTS (SELECT FROM memories WHERE id <> ALL (%(ids)s) AND content ILIKE ANY (%(patterns)s))
-    OR EXISTS (SELECT FROM messages WHERE sent_at < %(before)s AND session_id <> ALL (%(sessions)s)
-                                      AND text ILIKE ANY (%(patterns)s))
+-- Whether a text that stays may contain some words: a memory of a person's words, a note, an earlier memory, or an
+-- earlier message of another session. Later memories of an agent's or a tool's words have them from the fact, if it
+-- `spreads`.
+SELECT EXISTS (SELECT FROM memories
+               WHERE id <> ALL (%(ids)s) AND content ILIKE ANY (%(patterns)s)
+                 AND (trust = 'user' OR kind IN ('note', 'manual') OR said_at < %(since)s OR NOT %(spreads)s))
+    OR EXISTS (SELECT FROM messages WHERE (%(until)s::timestamptz IS NULL OR sent_at < %(until)s)
+                                      AND session_id <> ALL (%(sessions)s) AND text ILIKE ANY (%(patterns)s))
 
 -- name: notes
 -- The sessions with their own or their groups' tasks, continuations and titles that may contain some words.
