@@ -193,6 +193,9 @@ async def _add_names(connection: Connection, doomed: Doomed) -> None:
     # A name counts if nobody said it before; another word only if no other session ever says it.
     asked = {**dict.fromkeys(taken_up, None), **dict.fromkeys(names, since)}
     of_person = any(row.trust == "user" for row in doomed.rows.values())
+    if not of_person:
+        # An agent's report names files that its other messages are about as well.
+        asked = {word: until for word, until in asked.items() if not _PLACE.search(word)}
     telling = {
         word
         for word, until in asked.items()
@@ -203,7 +206,7 @@ async def _add_names(connection: Connection, doomed: Doomed) -> None:
             doomed.messages,
             since,
             until,
-            # An agent reports about the files that it changed, whoever named one first.
+            # It reports about the files that it changed, whoever named one first.
             spreads=of_person and not _PLACE.search(word),
         )
     }

@@ -50,6 +50,7 @@ def test_a_sentence_that_says_only_the_fact_repeats_it(text: str, fact: str) -> 
         ("The door is heavy.", "The door is green."),
         ("Xanadu's hinge needs oil.", VAULT),
         ("Understood.", VAULT),
+        ("Changed api.py.", "Assistant changed api.py, web.py and cli.py."),
     ],
 )
 def test_another_statement_about_the_same_thing_does_not_repeat_the_fact(text: str, fact: str) -> None:

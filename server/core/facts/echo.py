@@ -17,8 +17,8 @@ from esker.server.core.words.lists import all_words, words
 
 _SHORTEST_NAME = 3
 _SHORTEST_WORD = 4
-# Share of a fact without a name that a text must say to repeat it.
-_MOST_OF_IT = 2 / 3
+# Share of the names of a fact that a text must say to repeat it, and share of a fact without one.
+_HALF, _MOST_OF_IT = 1 / 2, 2 / 3
 _SENTENCES = re.compile(r"(?<=[.!?。！？…])\s*|\n+")
 # Characters of a message that are compared sentence by sentence.
 _LONGEST = 20_000
@@ -63,7 +63,9 @@ def _says_only(row: Fingerprint, fact: Fingerprint) -> bool:
     said = frozenset(row.gist) - _ADDED
     if not said or not said <= frozenset(fact.gist) or negates(row) != negates(fact) or opposed(row, fact):
         return False
-    return bool(fact.particular & said) if fact.particular else len(said) >= _MOST_OF_IT * len(fact.subject)
+    if fact.particular:
+        return len(fact.particular & said) >= _HALF * len(fact.particular)
+    return len(said) >= _MOST_OF_IT * len(fact.subject)
 
 
 def _words(content: str) -> list[Word]:
@@ -72,6 +74,6 @@ def _words(content: str) -> list[Word]:
 
 def _is_name(word: Word, row: Fingerprint) -> bool:
     if word.is_name or is_code_word(word.spelled):
-        return True
+        return len(word.spelled) >= _SHORTEST_WORD
     spelled = word.spelled.casefold()
     return spelled not in all_words() and next(iter(terms(spelled)), spelled) in row.names
