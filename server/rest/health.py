@@ -1,7 +1,7 @@
 """Routes for the operator: liveness, readiness, status and metrics."""
 
 from fastapi import APIRouter, Request, Response
-from fastapi.responses import JSONResponse
+from fastapi.responses import JSONResponse, PlainTextResponse
 from pydantic import TypeAdapter
 
 from esker.server.core.reports import PoolStatus
@@ -21,7 +21,7 @@ async def alive() -> dict[str, str]:
     return {"status": "alive"}
 
 
-@router.get("/readyz", response_model=Readiness)
+@router.get("/readyz", response_model=Readiness, responses={503: {"model": Readiness}})
 async def ready(parts: WithParts) -> Response:
     """Return whether requests can be served (200) or not (503), and which models are in use."""
     found = await readiness(parts)
@@ -36,7 +36,7 @@ async def status(parts: WithParts, principal: WithPrincipal) -> PoolStatus:
     return await pool_status(parts, principal.pool_id, principal.pool_name)
 
 
-@router.get("/metrics")
+@router.get("/metrics", response_class=PlainTextResponse)
 async def metrics(request: Request, parts: WithParts, principal: WithPrincipal) -> Response:
     """Return metrics in the format of Prometheus: of the whole server with the scope admin, else of the key's pool."""
     if "admin" in principal.scopes:

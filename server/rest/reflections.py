@@ -21,7 +21,11 @@ from esker.server.usecases.reflections import (
 router = APIRouter(prefix="/v1", tags=["reflections"], route_class=JsonRoute)
 
 
-@router.post("/reflect", response_model=None)
+@router.post(
+    "/reflect",
+    response_model=None,
+    responses={200: {"model": ReflectReport | PoolReflectionPlan}, 202: {"model": ReflectReport}},
+)
 async def reflect_whole_pool(
     response: Response,
     parts: WithParts,

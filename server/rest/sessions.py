@@ -106,7 +106,7 @@ async def add_messages(session_id: str, body: MessagesIn, parts: WithParts, prin
     return await ingest(parts, principal.pool_id, session_id, batch, actor=principal.actor)
 
 
-@router.post("/{session_id}/observe")
+@router.post("/{session_id}/observe", responses={202: {"model": ObserveReport}})
 async def observe_session(
     session_id: str, response: Response, parts: WithParts, principal: WithPrincipal, wait: bool = False
 ) -> ObserveReport:
@@ -116,7 +116,7 @@ async def observe_session(
     return report
 
 
-@router.post("/{session_id}/reflect")
+@router.post("/{session_id}/reflect", responses={202: {"model": ReflectReport}})
 async def reflect_session(
     session_id: str, response: Response, parts: WithParts, principal: WithPrincipal, wait: bool = False
 ) -> ReflectReport:

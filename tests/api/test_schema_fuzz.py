@@ -1,0 +1,90 @@
+"""The HTTP interface keeps to its OpenAPI document, whatever is sent: generated requests, with and without a key."""
+
+import asyncio
+import json
+from typing import Any
+
+import httpx2
+import hypothesis
+import pytest
+from hypothesis import strategies
+
+from esker.server.app import make_app
+from esker.server.usecases.authenticate import SCOPES, create_key
+from esker.server.usecases.parts import Parts
+from tests.support.api import observed, opened, said
+
+schemathesis = pytest.importorskip("schemathesis", reason="the environment is older than requirements/lock.txt")
+checks = pytest.importorskip("schemathesis.checks")
+
+# Said of strategies that are not ours.
+pytestmark = pytest.mark.filterwarnings("ignore::hypothesis.errors.HypothesisDeprecationWarning")
+
+CHECKS = ("not_a_server_error", "status_code_conformance", "content_type_conformance", "response_schema_conformance")
+
+
+@schemathesis.serializer("application/x-ndjson")
+def lines(_: Any, value: Any) -> bytes:
+    """Send any value as a file of one line."""
+    return value if isinstance(value, bytes) else json.dumps(value, default=str).encode()
+
+
+@pytest.fixture
+def examples(request: pytest.FixtureRequest) -> int:
+    """How many requests are made of each kind."""
+    return 200 if request.config.getoption("--full") else 3
+
+
+async def real_ids(client: httpx2.AsyncClient) -> dict[str, str]:
+    """Return the ids of things that exist."""
+    session = await opened(client)
+    await said(client, session, "We decided that the boat is painted blue.")
+    await observed(client, session)
+    memory = (await client.post("/v1/memories", json={"content": "The hill is green."})).json()["id"]
+    receipt = (await client.post("/v1/forget", json={"ids": [memory]})).json()["id"]
+    note = (await client.post("/v1/memories", json={"content": "The river is high."})).json()["id"]
+    return {"session_id": session, "memory_id": note, "receipt_id": receipt}
+
+
+def try_everything(document: Any, url: str, headers: dict[str, str], ids: dict[str, str], examples: int) -> set[int]:
+    """Send generated requests to each operation, half of them to things that exist; return the statuses seen."""
+    checks.load_all_checks()
+    promised = [checks.CHECKS.get_one(name) for name in CHECKS]
+    seen: set[int] = set()
+    for found in schemathesis.openapi.from_dict(document).get_all_operations():
+        operation = found.ok()
+
+        @hypothesis.settings(max_examples=examples, deadline=None, suppress_health_check=list(hypothesis.HealthCheck))
+        @hypothesis.given(case=operation.as_strategy(), is_real=strategies.booleans())
+        def ask(case: Any, is_real: bool) -> None:
+            if is_real:
+                case.path_parameters = {**(case.path_parameters or {})} | {
+                    name: ids[name] for name in case.path_parameters or {} if name in ids
+                }
+            answer = case.call(base_url=url, headers=headers, timeout=280)
+            seen.add(answer.status_code)
+            case.validate_response(answer, checks=promised)
+
+        ask()
+    return seen
+
+
+async def test_no_request_makes_the_server_fail_or_leave_its_document(
+    client: httpx2.AsyncClient, parts: Parts, examples: int
+) -> None:
+    ids = await real_ids(client)
+    key = await create_key(parts, name="a", pool="default", scopes=list(SCOPES))
+    document, url = make_app(parts).openapi(), str(client.base_url).rstrip("/")
+    seen = await asyncio.to_thread(try_everything, document, url, {"Authorization": f"Bearer {key.key}"}, ids, examples)
+    assert 200 in seen
+    assert 401 not in seen
+    assert max(seen) < 500
+
+
+async def test_no_request_without_a_key_gets_in(client: httpx2.AsyncClient, parts: Parts, examples: int) -> None:
+    await create_key(parts, name="a", pool="default", scopes=list(SCOPES))
+    document, url = make_app(parts).openapi(), str(client.base_url).rstrip("/")
+    for health in ("/livez", "/readyz"):
+        del document["paths"][health]
+    seen = await asyncio.to_thread(try_everything, document, url, {}, {}, max(1, examples // 4))
+    assert seen <= {401, 404}
