@@ -5,15 +5,21 @@ ARG PIP_EXTRA_INDEX_URL=""
 ENV PIP_EXTRA_INDEX_URL=${PIP_EXTRA_INDEX_URL} PIP_NO_CACHE_DIR=1 PYTHONUNBUFFERED=1
 
 WORKDIR /app
-COPY requirements/lock.txt requirements/lock.txt
+COPY requirements/runtime.txt requirements/runtime.txt
+# Every package by its hash; torch, which only arm64 needs, has other hashes on each index of builds.
+RUN pip install --no-deps --require-hashes -r requirements/runtime.txt \
+    && pip install "torch==2.13.0; platform_machine == 'aarch64'"
 COPY pyproject.toml README.md LICENSE ./
 COPY esker esker
 COPY migrations migrations
 COPY server server
 COPY embedding_worker embedding_worker
-RUN pip install -c requirements/lock.txt .
+RUN pip install --no-deps --no-build-isolation .
 
-RUN useradd --create-home --uid 10001 esker
+# Nothing but the home is written to, and that is a volume, so the container can be read-only.
+RUN useradd --create-home --uid 10001 esker && install -d -o esker -g esker -m 700 /home/esker/.local/share/esker
 USER esker
+ENV HOME=/home/esker PYTHONDONTWRITEBYTECODE=1
+VOLUME /home/esker/.local/share/esker
 EXPOSE 8377
 CMD ["esker", "serve"]

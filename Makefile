@@ -5,8 +5,16 @@ BIN := .venv/bin
 # Lets a second `make` in the same checkout use what the first one installed.
 RUNTIME := .venv/.runtime
 DEV := .venv/.dev
+TOOLS := .venv-tools/.tools
 
-.PHONY: install demo serve test lint chaos lock clean
+# The build of torch has other hashes on each index of builds, and GPU libraries as dependencies on some, so it is the one
+# package without a hash. Its own dependencies have theirs.
+TORCH := torch==2.13.0
+NEEDS_TORCH := (sys_platform != 'linux' or platform_machine != 'x86_64') and \
+    (sys_platform != 'darwin' or platform_machine != 'arm64')
+PIP := $(BIN)/pip install --disable-pip-version-check -q
+
+.PHONY: install demo serve test lint chaos fuzz audit sbom lock clean
 
 install: $(RUNTIME)
 
@@ -38,26 +46,54 @@ chaos: $(DEV)
 	$(BIN)/python -m pytest $(LONG) --full -n 2 $(ARGS)
 	$(BIN)/python -m pytest -m hypothesis --full -n 4 $(ARGS)
 
-# Pin the version of every package, for every system and extra. The CPU build of torch calls itself 2.13.0+cpu; the
-# index knows 2.13.0.
-lock:
-	rm -rf .venv-lock && $(PYTHON) -m venv .venv-lock
-	.venv-lock/bin/pip install --quiet '.[dev]'
-	.venv-lock/bin/pip freeze --all --exclude esker --exclude pip | sed 's/+cpu$$//' > requirements/lock.txt
-	rm -rf .venv-lock build esker.egg-info
+# Schemas and requests of the HTTP interface, with and without keys; `make test` tries fewer.
+fuzz: $(DEV)
+	$(BIN)/python -m pytest tests/api/test_schema_fuzz.py --full $(ARGS)
+
+# Known vulnerabilities of the packages; without a connection to the advisories it says that nothing was checked.
+audit: $(TOOLS)
+	$(PYTHON) .ci/audit-packages .venv-tools/bin/pip-audit requirements/runtime.txt requirements/lock.txt
+
+# The packages of the server, as CycloneDX.
+sbom: $(TOOLS)
+	.venv-tools/bin/cyclonedx-py requirements requirements/runtime.txt --pyproject pyproject.toml --output-reproducible \
+	    --of JSON -o sbom.json
+	@echo "sbom.json lists the packages of the server."
+
+# Pin the version and the hashes of every package, for every system: those of the server, with the tools of developers,
+# and what the targets above use. `make lock UPGRADE=--upgrade` takes the newest versions.
+COMPILE = .venv-tools/bin/uv pip compile --universal --generate-hashes --no-header --no-annotate --python-version 3.11 \
+    --quiet $(UPGRADE)
+WITHOUT_TORCH = awk '/^[^ ]/ { keep = !/^(torch|triton|nvidia-|cuda-)/ } keep'
+lock: $(TOOLS)
+	cp requirements/lock.txt .venv-tools/lock.txt && cp requirements/runtime.txt .venv-tools/runtime.txt
+	$(COMPILE) --extra dev pyproject.toml requirements/build.in -o .venv-tools/lock.txt > .venv-tools/log
+	$(COMPILE) pyproject.toml requirements/build.in -c .venv-tools/lock.txt -o .venv-tools/runtime.txt > .venv-tools/log
+	$(WITHOUT_TORCH) .venv-tools/lock.txt > requirements/lock.txt
+	$(WITHOUT_TORCH) .venv-tools/runtime.txt > requirements/runtime.txt
+	$(COMPILE) requirements/tools.in -o requirements/tools.txt > .venv-tools/log
 
 clean:
-	rm -rf .venv build *.egg-info .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf .venv .venv-tools sbom.json build *.egg-info .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 
 .venv/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	    || { echo "Esker needs Python 3.11 or newer; say which with: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
 	$(PYTHON) -m venv .venv
 
-$(RUNTIME): .venv/bin/python requirements/lock.txt pyproject.toml
-	$(BIN)/pip install --disable-pip-version-check -q -c requirements/lock.txt -e .
+# The files have every package, so nothing is resolved, and nothing is downloaded that has another hash.
+$(RUNTIME): .venv/bin/python requirements/runtime.txt pyproject.toml
+	$(PIP) --no-deps --require-hashes -r requirements/runtime.txt
+	$(PIP) "$(TORCH); $(NEEDS_TORCH)"
+	$(PIP) --no-deps --no-build-isolation -e .
 	@touch $@
 
-$(DEV): $(RUNTIME)
-	$(BIN)/pip install --disable-pip-version-check -q -c requirements/lock.txt -e '.[dev]'
+$(DEV): $(RUNTIME) requirements/lock.txt
+	$(PIP) --no-deps --require-hashes -r requirements/lock.txt
+	$(PIP) $(TORCH)
+	@touch $@
+
+$(TOOLS): requirements/tools.txt
+	$(PYTHON) -m venv .venv-tools
+	.venv-tools/bin/pip install --disable-pip-version-check -q --no-deps --require-hashes -r requirements/tools.txt
 	@touch $@

@@ -142,21 +142,38 @@ def test_the_curl_of_the_readme_works(tmp_path: Path) -> None:
 # Packaging ---------------------------------------------------------------------------------------------------------
 
 
-def test_the_lock_pins_every_version_and_names_no_path_or_index() -> None:
-    lines = page("requirements/lock.txt").split()
-    assert all(re.fullmatch(r"[A-Za-z0-9_.-]+==[A-Za-z0-9.]+", line) for line in lines)
-    assert "torch==2.13.0" in lines
+def pinned(file: str) -> dict[str, str]:
+    """Return the entries of a lock file by package, with their hashes; comments and markers are checked, too."""
+    entries = [entry for entry in re.split(r"\n(?=[a-z])", page(file)) if entry.strip()]
+    form = re.compile(r"([a-z0-9-]+)==[A-Za-z0-9.]+( ; [^\\]+)?( \\\n    --hash=sha256:[0-9a-f]{64})+\n*")
+    found = {match[1]: entry for entry in entries if (match := form.fullmatch(entry))}
+    assert len(found) == len(entries), [entry for entry in entries if not form.fullmatch(entry)]
+    return found
 
 
-def test_the_lock_has_every_dependency_that_is_declared() -> None:
+@pytest.mark.parametrize("file", ["requirements/lock.txt", "requirements/runtime.txt", "requirements/tools.txt"])
+def test_a_lock_pins_every_package_with_its_hashes_and_names_no_path_or_index(file: str) -> None:
+    assert len(pinned(file)) > 20
+
+
+def declared(*lists: list[str]) -> set[str]:
+    """Return the names of required packages but torch, which has no hash."""
+    required = [requirement for each in lists for requirement in each if not requirement.startswith("esker[")]
+    return {re.split(r"[\[<>=; ]", each)[0].lower().replace("_", "-") for each in required} - {"torch"}
+
+
+def test_the_locks_have_every_dependency_that_is_declared() -> None:
     project = tomllib.loads(page("pyproject.toml"))["project"]
-    names = {line.split("==")[0].lower().replace("_", "-") for line in page("requirements/lock.txt").split()}
-    extras = [requirement for extra in project["optional-dependencies"].values() for requirement in extra]
-    for requirement in [*project["dependencies"], *extras]:
-        if requirement.startswith("esker["):
-            continue
-        name = re.split(r"[\[<>=; ]", requirement)[0].lower().replace("_", "-")
-        assert name in names, name
+    extras = project["optional-dependencies"]
+    assert declared(project["dependencies"], *extras.values()) <= pinned("requirements/lock.txt").keys()
+    assert declared(project["dependencies"]) <= pinned("requirements/runtime.txt").keys()
+    assert f"TORCH := {extras['models'][-1]}" in page("Makefile")
+
+
+def test_the_locks_agree_on_versions() -> None:
+    everything = pinned("requirements/lock.txt")
+    for name, entry in pinned("requirements/runtime.txt").items():
+        assert entry.split()[0] == everything.get(name, entry).split()[0]
 
 
 def test_the_compose_file_has_what_it_needs() -> None:
@@ -171,7 +188,12 @@ def test_the_compose_file_has_what_it_needs() -> None:
         for name in service.get("environment", {}):
             if name.startswith("ESKER_"):
                 assert name.removeprefix("ESKER_").lower() in Settings.model_fields
+    for name in ("migrate", "server", "worker"):
+        assert services[name]["read_only"] is True
+        assert services[name]["cap_drop"] == ["ALL"]
+        assert services[name]["security_opt"] == ["no-new-privileges:true"]
     assert "USER esker" in page("Dockerfile")
+    assert "--require-hashes" in page("Dockerfile")
 
 
 def test_docker_agrees_with_the_compose_file() -> None:
