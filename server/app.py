@@ -25,6 +25,7 @@ from esker.server.providers.query_embedders import QueryEmbedders
 from esker.server.providers.rerankers import make_reranker
 from esker.server.providers.reranking import Reranking
 from esker.server.providers.roles import Observer, Reflector
+from esker.server.providers.text_processes import TextProcesses
 from esker.server.rest import (
     audit,
     briefing,
@@ -48,17 +49,19 @@ from esker.server.usecases.parts import Parts
 
 def make_parts(settings: Settings, database: Database, clock: Clock = system_clock) -> Parts:
     """Choose the observer, reflector, embedder, paraphraser and reranker. Raises Misconfigured."""
+    processes = TextProcesses()
     return Parts(
         database=database,
         clock=clock,
         settings=settings,
-        observer=_observer(settings),
-        reflector=_reflector(settings),
+        observer=_observer(settings, processes),
+        reflector=_reflector(settings, processes),
         embedders=make_embedders(settings),
-        spare_observer=ExtractiveObserver(),
-        spare_reflector=ExtractiveReflector(),
+        spare_observer=ExtractiveObserver(processes),
+        spare_reflector=ExtractiveReflector(processes),
         paraphrases=_paraphrases(settings),
         reranking=_reranking(settings),
+        processes=processes,
     )
 
 
@@ -74,7 +77,14 @@ def make_app(parts: Parts, local_token: str | None = None) -> FastAPI:
     async def lifespan(_: FastAPI) -> AsyncGenerator[None]:
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(parts.database)
-            providers = (parts.observer, parts.reflector, parts.embedders, parts.paraphrases, parts.reranking)
+            providers = (
+                parts.observer,
+                parts.reflector,
+                parts.embedders,
+                parts.paraphrases,
+                parts.reranking,
+                parts.processes,
+            )
             for provider in filter(None, providers):
                 stack.push_async_callback(provider.close)
             for loading in filter(None, (parts.embedders, parts.reranking)):
@@ -125,26 +135,26 @@ def _reranking(settings: Settings) -> Reranking | None:
     return Reranking(reranker, settings.rerank_seconds) if reranker else None
 
 
-def _observer(settings: Settings) -> Observer | None:
+def _observer(settings: Settings, processes: TextProcesses) -> Observer | None:
     match settings.observer:
         case "off":
             return None
         case "extractive":
-            return ExtractiveObserver()
+            return ExtractiveObserver(processes)
         case "auto" if not settings.has_model:
-            return ExtractiveObserver()
+            return ExtractiveObserver(processes)
         case _:
             return ModelObserver(_model(settings, settings.observer_model))
 
 
-def _reflector(settings: Settings) -> Reflector | None:
+def _reflector(settings: Settings, processes: TextProcesses) -> Reflector | None:
     match settings.reflector:
         case "off":
             return None
         case "extractive":
-            return ExtractiveReflector()
+            return ExtractiveReflector(processes)
         case "auto" if not settings.has_model:
-            return ExtractiveReflector()
+            return ExtractiveReflector(processes)
         case _:
             return ModelReflector(_model(settings, settings.reflector_model))
 

@@ -18,7 +18,8 @@ from esker.server.cli.sessions import (
 )
 from esker.server.core.counts import counted
 from esker.server.core.json_input import JsonObject
-from esker.server.core.pack.rendering import MARK, fenced
+from esker.server.core.pack.rendering import MARK
+from esker.server.core.text.fencing import fenced
 
 app = typer.Typer(add_completion=False)
 reflections = typer.Typer(add_completion=False)

@@ -85,3 +85,16 @@ def clean_document(document: bytes) -> bytes:
         return json.dumps(parse_json(document)).encode()
     except InvalidInput:
         return document
+
+
+def characters(value: Json) -> int:
+    """Return the number of characters in the strings of a value, with its keys."""
+    match value:
+        case str():
+            return len(value)
+        case list():
+            return sum(map(characters, value))
+        case dict():
+            return sum(len(key) + characters(item) for key, item in value.items())
+        case _:
+            return 0

@@ -23,8 +23,8 @@ A name with `{tier}` defines two statements, one for memories and one for passag
 
 The statements are typed LiteralString, so the type checker refuses SQL that is built at run time. Three exceptions
 are the table of a space, `{vectors}`, which `for_space` inserts as a quoted identifier, a registered column, which
-`for_column` inserts with its table, and the pool, `{pool}`, which `for_pool` inserts as a quoted uuid where Postgres
-needs a constant.
+`for_column` inserts with its table and key, and the pool, `{pool}`, which `for_pool` inserts as a quoted uuid where
+Postgres needs a constant.
 """
 
 import json
@@ -99,9 +99,10 @@ def for_space(statement: LiteralString, space: str) -> LiteralString:
 
 
 @cache
-def for_column(statement: LiteralString, table: str, column: str) -> LiteralString:
-    """Return `statement` with `{table}` and `{column}` replaced by those of a registered column, quoted."""
-    names = {"table": sql.Identifier(table), "column": sql.Identifier(column)}
+def for_column(statement: LiteralString, table: str, column: str, key: tuple[str, ...] = ()) -> LiteralString:
+    """Return `statement` with `{table}`, `{column}` and `{key}` replaced by those of a registered column, quoted."""
+    names: dict[str, sql.Composable] = {"table": sql.Identifier(table), "column": sql.Identifier(column)}
+    names["key"] = sql.SQL(", ").join(map(sql.Identifier, key))
     return cast(LiteralString, sql.SQL(statement).format(**names).as_string())
 
 

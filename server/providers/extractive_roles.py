@@ -1,10 +1,13 @@
 """The extractive observer and reflector. Their rules are loaded with the first work: a start needs none of them."""
 
-import asyncio
-
 from esker.server.core.facts.records import Observed, Reflected, ReflectionTask, TranscriptSlice
+from esker.server.core.json_input import characters
 from esker.server.core.records import EXTRACTIVE
 from esker.server.providers.roles import Meter
+from esker.server.providers.text_processes import TextProcesses
+
+# The rules take about ten times as long for a character as what `TextProcesses` was made for.
+_COST = 10
 
 
 class ExtractiveObserver:
@@ -12,9 +15,13 @@ class ExtractiveObserver:
 
     name = EXTRACTIVE
 
+    def __init__(self, processes: TextProcesses | None = None) -> None:
+        self._processes = processes or TextProcesses()
+
     async def observe(self, shown: TranscriptSlice, meter: Meter) -> Observed:
         """Return the facts of a slice, each citing the messages whose words it uses."""
-        return await asyncio.to_thread(_observe, shown)
+        long = sum(characters([*message.content]) for message in shown.messages)
+        return await self._processes.run(_COST * long, _observe, shown)
 
     async def close(self) -> None:
         """Do nothing: it holds no resources."""
@@ -25,9 +32,13 @@ class ExtractiveReflector:
 
     name = EXTRACTIVE
 
+    def __init__(self, processes: TextProcesses | None = None) -> None:
+        self._processes = processes or TextProcesses()
+
     async def reflect(self, task: ReflectionTask, meter: Meter) -> Reflected:
         """Return fewer rows that replace those of a task, or none when nothing can be left out."""
-        return await asyncio.to_thread(_reflect, task)
+        long = sum(len(row.content) for row in task.rows)
+        return await self._processes.run(_COST * long, _reflect, task)
 
     async def close(self) -> None:
         """Do nothing: it holds no resources."""

@@ -2,14 +2,14 @@
 
 import asyncio
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from psycopg.rows import class_row
 
-from esker.server.core.conversation.records import NewMessage, Role, StoredMessage
+from esker.server.core.conversation.records import Block, NewMessage, Role, StoredMessage
 from esker.server.core.records import Trust
 from esker.server.db.database import Connection
 from esker.server.db.statements import Statements, as_json
@@ -85,6 +85,17 @@ def _values(place: int, stored: MessageToStore) -> dict[str, Any]:
     }
 
 
+@dataclass(frozen=True, slots=True)
+class MaskedMessage:
+    """The content of a message whose secrets were masked after it was stored."""
+
+    seq: int
+    content: Sequence[Block]
+    content_hash: bytes
+    calls: Mapping[str, str]
+    text: str
+
+
 async def listed(connection: Connection, session_id: str, after: int, limit: int) -> list[StoredMessage]:
     """Return up to `limit` messages after seq `after`, in order."""
     values = {"session": session_id, "after": after, "limit": limit}
@@ -149,6 +160,12 @@ async def around(
     async with connection.cursor(row_factory=class_row(SourceMessage)) as cursor:
         await cursor.execute(SQL["around"], values)
         return await cursor.fetchall()
+
+
+async def replace_content(connection: Connection, session_id: str, masked: Sequence[MaskedMessage]) -> None:
+    """Give messages of a session other content. The caller holds the session's lock."""
+    rows = [{**asdict(one), "content_hash": one.content_hash.hex()} for one in masked]
+    await connection.execute(SQL["replace_content"], {"session": session_id, "rows": as_json(rows)})
 
 
 async def blank(connection: Connection, session_id: str, seqs: Sequence[int]) -> int:

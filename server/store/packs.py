@@ -73,6 +73,14 @@ async def versions(connection: Connection, session_id: str, limit: int) -> list[
         return await cursor.fetchall()
 
 
+async def delete_versions(connection: Connection, versions: Collection[tuple[str, int]]) -> None:
+    """Delete some versions (session id, version); the next request of such a session freezes a new one."""
+    await connection.execute(SQL["lock_to_forget"])
+    await connection.execute(SQL["forget_hashes"])
+    values = {"sessions": [session for session, _ in versions], "versions": [version for _, version in versions]}
+    await connection.execute(SQL["delete_versions"], values)
+
+
 async def delete_showing(connection: Connection, memory_ids: Collection[str]) -> int:
     """Delete every version that shows one of these rows, and their entries in other versions; return how many."""
     await connection.execute(SQL["lock_to_forget"])

@@ -8,13 +8,16 @@ from typing import Literal
 from esker.server.core.json_input import Json
 from esker.server.core.text.phrases import Phrases
 from esker.server.db.database import Connection
-from esker.server.db.statements import Statements, for_column
+from esker.server.db.statements import Statements, as_json, for_column
 
 SQL = Statements(Path(__file__).parent / "sql/text_columns.sql")
 
 _AT_ONCE = 500
 
 TextShape = Literal["text", "list", "json"]
+
+
+_REPLACE: Mapping[TextShape, str] = {"text": "replace_text", "list": "replace_list", "json": "replace_json"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,3 +161,20 @@ async def containing(connection: Connection, phrases: Phrases) -> dict[str, int]
         if count := sum(phrases.found_in_json(value) for (value,) in rows):
             found[column.name] = count
     return found
+
+
+async def keyed_texts(
+    connection: Connection, column: TextColumn
+) -> AsyncGenerator[list[tuple[tuple[Json, ...], Json]]]:
+    """Yield the values of a column with the keys of their rows, some hundreds at a time."""
+    async with connection.cursor(f"keyed {column.name}") as cursor:
+        await cursor.execute(for_column(SQL["keyed"], column.table, column.column, column.key))
+        while rows := await cursor.fetchmany(_AT_ONCE):
+            yield [(tuple(key), value) for key, value in rows]
+
+
+async def replace_texts(connection: Connection, column: TextColumn, values: Mapping[tuple[Json, ...], Json]) -> None:
+    """Replace values of a column, by the keys of their rows."""
+    rows = as_json({"row_key": list(key), "it": [value]} for key, value in values.items())
+    statement = for_column(SQL[_REPLACE[column.shape]], column.table, column.column, column.key)
+    await connection.execute(statement, {"rows": rows})

@@ -9,6 +9,7 @@ from pydantic import Field, TypeAdapter
 from esker.server.core.recall.expansion import Expansion
 from esker.server.core.recall.expansion_fit import MIN_TOKENS
 from esker.server.core.recall.expansion_text import expansion_text
+from esker.server.core.text.fencing import neutral_object
 from esker.server.tools.backend import Backend
 from esker.server.tools.errors import exact_id, tool_errors
 from esker.server.usecases.expand import MAX_AROUND, MAX_TOKENS, ExpandRequest
@@ -56,4 +57,4 @@ def _lean(found: Expansion) -> dict[str, Any]:
     row = {"memory": memory, **dict.fromkeys(("age", "depth", "source_of", "truncated"), True)}
     passage = dict.fromkeys(("id", "session_id", "project", "first_seq", "last_seq", "trust", "said_at"), True)
     shown = {"expanded": row | passage, "drawn_from": {"__all__": row}, "excerpts": True, "left_out": True}
-    return _EXPANSION.dump_python(found, mode="json", include=shown)
+    return neutral_object(_EXPANSION.dump_python(found, mode="json", include=shown))

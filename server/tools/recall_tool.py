@@ -10,6 +10,7 @@ from pydantic import Field, TypeAdapter
 from esker.server.core.recall.answer import Recalled
 from esker.server.core.recall.rendering import recalled_text
 from esker.server.core.records import AskedTier, Kind, Priority, Scope
+from esker.server.core.text.fencing import neutral_object
 from esker.server.tools.backend import Backend
 from esker.server.tools.errors import tool_errors
 from esker.server.usecases.recall_request import MAX_LIMIT, MIN_TOKENS, RecallRequest
@@ -91,4 +92,4 @@ def _lean(found: Recalled) -> dict[str, Any]:
     hits = {"__all__": {"id", "content", "age", "said_at", "project", "trust", "score", "truncated"}}
     about = ("semantic", "reason", "abstained", "omitted", "pending", "unknown_project")
     shown = {"hits": hits, **dict.fromkeys(about, True)}
-    return _RECALLED.dump_python(found, mode="json", include=shown)
+    return neutral_object(_RECALLED.dump_python(found, mode="json", include=shown))

@@ -11,6 +11,7 @@ from pydantic import Field
 from esker.server.core.counts import counted
 from esker.server.core.facts.forgetting import Receipt
 from esker.server.core.records import Category, Priority, SourcedMemory
+from esker.server.core.text.fencing import fenced, neutral_object
 from esker.server.tools.backend import Backend
 from esker.server.tools.errors import exact_id, tool_errors
 from esker.server.usecases.correct import Correction
@@ -90,10 +91,12 @@ def add_remember(mcp: MCPServer[Any], backend: Backend) -> None:
 
 
 def _remembered(row: SourcedMemory) -> CallToolResult:
-    where = f"project {row.project}" if row.project else "all projects"
+    where = f"project {fenced(row.project)}" if row.project else "all projects"
     return CallToolResult(
         content=[TextContent(type="text", text=f"Remembered as {row.id}, for {where}.")],
-        structured_content={"id": row.id, "content": row.content, "project": row.project, "kind": row.kind},
+        structured_content=neutral_object(
+            {"id": row.id, "content": row.content, "project": row.project, "kind": row.kind}
+        ),
     )
 
 

@@ -4,7 +4,6 @@ Passages are cut without holding a connection, and written unless another call w
 messages that a crash left out, or that arrived while the pool had passages switched off.
 """
 
-import asyncio
 from collections.abc import Callable, Mapping, Sequence
 
 from esker.server.core.conversation.passages import passage_over, passages_of
@@ -34,7 +33,8 @@ async def _cut_some(parts: Parts, pool_id: str, session_id: str) -> bool:
         if seen.passages_seq >= seen.last_seq or not await passages.wanted(connection):
             return False
         found = await _to_cut(connection, session_id, seen)
-    made = await asyncio.to_thread(passages_of, found)
+    characters = sum(len(message.text) for message in found)
+    made = await parts.processes.run(characters, passages_of, found)
     async with parts.database.tenant(pool_id) as connection:
         await sessions.lock(connection, session_id)
         if not await passages.may_write(connection) or await passages.progress(connection, session_id) != seen:
@@ -89,6 +89,14 @@ async def leave_out_of_passages(parts: Parts, connection: Connection, said_in: M
     """
     for session_id, seqs in said_in.items():
         await messages.leave_out(connection, session_id, seqs)
+    await recut_passages(parts, connection, said_in)
+
+
+async def recut_passages(parts: Parts, connection: Connection, said_in: Mapping[str, Sequence[int]]) -> None:
+    """Cut the passages that show some messages (session id → seqs) again, from what these messages say now.
+
+    The caller holds the locks of the sessions.
+    """
     wanted = await passages.may_write(connection)
     gone = await passages.delete_over(connection, said_in)
     if wanted:

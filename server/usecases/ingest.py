@@ -1,21 +1,18 @@
 """Ingest messages: stored exactly once, in order of arrival, without waiting for a model."""
 
-import asyncio
-import hashlib
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from esker.server.core.clock import in_zone
 from esker.server.core.config.settings import Settings
-from esker.server.core.conversation.blocks import content_tokens, result_ids, tool_names
+from esker.server.core.conversation.blocks import content_hash, content_tokens, result_ids, tool_names
 from esker.server.core.conversation.observer_text import message_text, observer_text, shown_tokens
 from esker.server.core.conversation.records import Block, IngestReport, NewMessage, Role, StoredSession
 from esker.server.core.conversation.trust import message_trust
 from esker.server.core.conversation.valid_blocks import as_blocks
 from esker.server.core.errors import InvalidInput
-from esker.server.core.json_input import Json
+from esker.server.core.json_input import Json, characters
 from esker.server.core.redaction import redact_content, redact_name
 from esker.server.db.database import Connection
 from esker.server.store import audit, jobs, messages, sessions
@@ -53,7 +50,8 @@ async def ingest(
     Raises NotFound for an unknown session, InvalidInput for content or a date that is not valid.
     """
     now = parts.clock()
-    prepared = await asyncio.to_thread(_prepare, batch)
+    long = sum(characters(message.content) for message in batch)
+    prepared = await parts.processes.run(long, _prepare, batch)
     names = {message.incoming.external_id for message in prepared}
     # The slow work is done before the session is locked, with its state so far.
     async with parts.database.tenant(pool_id) as connection:
@@ -64,7 +62,7 @@ async def ingest(
         # A batch may be sent again because the server crashed before its passages were written.
         await cut_passages(parts, pool_id, session_id)
         return IngestReport(0, len(batch), session.unobserved_tokens, conflicts)
-    stored = await asyncio.to_thread(_stored, fresh, tools, session.timezone, now)
+    stored = await parts.processes.run(long, _stored, fresh, tools, session.timezone, now)
     async with parts.database.tenant(pool_id) as connection:
         session = await sessions.lock(connection, session_id)
         known = await messages.known(connection, session_id, names)
@@ -98,9 +96,8 @@ def _prepare_one(index: int, incoming: IncomingMessage) -> _PreparedMessage:
         blocks = as_blocks(redact_content(incoming.content))
     except InvalidInput as error:
         raise InvalidInput(f"messages[{index}]: {error}") from error
-    canonical = json.dumps([incoming.role, blocks], sort_keys=True)
     incoming = replace(incoming, external_id=redact_name(incoming.external_id))
-    return _PreparedMessage(incoming, blocks, hashlib.sha256(canonical.encode()).digest())
+    return _PreparedMessage(incoming, blocks, content_hash(incoming.role, blocks))
 
 
 def _sort_out(

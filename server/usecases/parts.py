@@ -1,6 +1,6 @@
 """The dependencies of the use cases, which the composition root creates."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from esker.server.core.clock import Clock
 from esker.server.core.config.settings import Settings
@@ -10,11 +10,14 @@ from esker.server.providers.paraphrases import Paraphrases
 from esker.server.providers.query_embedders import QueryEmbedders
 from esker.server.providers.reranking import Reranking
 from esker.server.providers.roles import Observer, Reflector
+from esker.server.providers.text_processes import TextProcesses
 
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """The database, the clock, the settings and the models; a model that is None is switched off.
+    """The database, the clock, the settings, the models, and the processes that read long texts.
+
+    A model that is None is switched off.
 
     The spare observer and reflector need no model; they serve pools that have reached their daily cap and fall back.
     """
@@ -30,3 +33,4 @@ class Parts:
     paraphrases: Paraphrases | None = None
     reranking: Reranking | None = None
     worker: WorkerHealth | None = None
+    processes: TextProcesses = field(default_factory=TextProcesses)

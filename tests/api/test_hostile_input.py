@@ -1,7 +1,8 @@
 """Hostile text is cleaned and stored; hostile structure gets a clear 4xx and changes nothing."""
 
 import json
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
+from dataclasses import replace
 from typing import Any
 
 import httpx2
@@ -13,7 +14,12 @@ from hypothesis import strategies as st
 from esker.server.app import make_parts
 from esker.server.core.clock import system_clock
 from esker.server.core.config.settings import Settings
+from esker.server.core.records import Principal
 from esker.server.db.database import Database
+from esker.server.providers.text_processes import TextProcesses
+from esker.server.usecases.ingest import IncomingMessage, ingest
+from esker.server.usecases.open_session import SessionRequest, open_session
+from esker.server.usecases.parts import Parts
 from tests.support.api import PATIENCE, opened, said
 from tests.support.serving import serving
 
@@ -257,3 +263,25 @@ async def test_a_body_that_is_sent_as_json_is_read(client: httpx2.AsyncClient, c
     body = b'{"content": "Our port is 8377."}'
     answer = await client.post("/v1/memories", content=body, headers={"Content-Type": content_type})
     assert answer.status_code == 201
+
+
+class Reading(TextProcesses):
+    """Records the size of each piece of work, and does it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.done: list[tuple[str, int]] = []
+
+    async def run(self, characters: int, work: Callable[..., Any], *arguments: Any) -> Any:
+        self.done.append((work.__name__, characters))
+        return work(*arguments)
+
+
+async def test_the_work_on_a_message_is_given_with_its_length(parts: Parts, who: Principal) -> None:
+    reading = Reading()
+    parts = replace(parts, processes=reading)
+    session = await open_session(parts, who.pool_id, SessionRequest("api", "s1"))
+    said = "We decided to moor the eel boat at quay 7. " * 50
+    await ingest(parts, who.pool_id, session.id, [IncomingMessage("m1", "user", said)])
+    assert len(reading.done) == 3
+    assert all(characters >= len(said.strip()) for _, characters in reading.done), reading.done

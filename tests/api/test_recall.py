@@ -17,7 +17,7 @@ from esker.server.db.database import Connection, Database
 from esker.server.providers.local_embedder import LocalEmbedder
 from esker.server.store.search import Found, Search
 from esker.server.usecases import find_candidates as finding
-from esker.server.usecases.forget import forget
+from esker.server.usecases.forget import forget_text
 from esker.server.usecases.parts import Parts
 from esker.server.usecases.recall import recall
 from esker.server.usecases.recall_request import RecallRequest
@@ -146,7 +146,7 @@ async def test_forgetting_a_row_during_a_recall_does_not_break_it(
     async def forget_when_found(connection: Connection, searches: Sequence[Search]) -> list[Found]:
         found = await find(connection, searches)
         monkeypatch.undo()
-        await forget(parts, who, memory_id, with_messages=False)
+        await forget_text(parts, who, memory_id, with_messages=False)
         return found
 
     monkeypatch.setattr(finding, "find", forget_when_found)

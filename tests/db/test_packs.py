@@ -14,7 +14,7 @@ from esker.server.core.records import Principal
 from esker.server.db.database import Connection, Database
 from esker.server.store import memories, sessions
 from esker.server.usecases.expire import mark_expired
-from esker.server.usecases.forget import forget
+from esker.server.usecases.forget import forget_text
 from esker.server.usecases.open_session import SessionRequest, open_session
 from esker.server.usecases.pack import freeze_pack, get_pack
 from esker.server.usecases.parts import Parts
@@ -98,7 +98,7 @@ async def test_forgetting_a_row_during_the_freezing_of_a_pack_removes_it_from_th
     session = await open_session(parts, who.pool_id, SessionRequest("api", "s"))
     [secret] = await remember(parts, who, [Note("The river is the Rhine.")])
     async with freezing(parts, who.pool_id, session.id):
-        forgetting = asyncio.create_task(forget(parts, who, secret, with_messages=False))
+        forgetting = asyncio.create_task(forget_text(parts, who, secret, with_messages=False))
         await until_somebody_waits(database)
     assert (await forgetting).packs == 1
     assert "Rhine" not in (await get_pack(parts, who.pool_id, session.id)).text
@@ -112,7 +112,7 @@ async def test_a_pack_that_is_frozen_during_forgetting_does_not_show_the_forgott
     # Forgetting has reached its last step and cannot commit: the table that it writes is locked.
     with psycopg.connect(owner_url) as connection:
         connection.execute("LOCK TABLE audit IN EXCLUSIVE MODE")
-        forgetting = asyncio.create_task(forget(parts, who, secret, with_messages=False))
+        forgetting = asyncio.create_task(forget_text(parts, who, secret, with_messages=False))
         await until_somebody_waits(database)
         frozen = asyncio.create_task(get_pack(parts, who.pool_id, session.id))
         await asyncio.wait([frozen], timeout=0)

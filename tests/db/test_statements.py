@@ -48,10 +48,17 @@ def test_postgres_accepts_the_statement(path: Path, name: str, connection: psyco
 
 def _filled_in(statement: LiteralString) -> LiteralString:
     if "{column}" in statement:
-        return for_column(statement, "messages", "text")
+        return for_column(statement, *_a_column_for(statement))
     if "{vectors}" not in statement:
         return statement
     return for_pool(statement, "test_3", str(UUID(int=0))) if "{pool}" in statement else for_space(statement, "test_3")
+
+
+def _a_column_for(statement: LiteralString) -> tuple[str, str, tuple[str, ...]]:
+    """Return a table, a column of the type that a statement writes, and the key."""
+    if "ARRAY (" in statement:
+        return "memories", "tags", ("id",)
+    return "messages", "content" if "= new.it -> 0" in statement else "text", ("session_id", "seq")
 
 
 @pytest.mark.parametrize(("path", "name"), EVERY, ids=[f"{path.stem}.{name}" for path, name in EVERY])

@@ -77,7 +77,7 @@ def test_the_text_shows_source_trust_time_and_project() -> None:
         "<expanded_memory>",
         f"* 🟡 The river is the Rhine. [{ids[0]}, reflection, 2 days ago, project p, from user]",
         "Drawn from:",
-        f"* 🟡 A <river>. [{ids[1]}, note by key_1, 2 days ago, from assistant, replaced by the row above]",
+        f"* 🟡 A &lt;river>. [{ids[1]}, note by key_1, 2 days ago, from assistant, replaced by the row above]",
         f"  * 🟡 Another. [{ids[2]}, note by test, 2 days ago, from user, replaced by mem_9]",
         "Said in ses_1 (api, project p):",
         "- [1, 2026-03-02 21:01, 2 days ago, project p, from assistant] Which river?",

@@ -89,3 +89,15 @@ def test_a_row_is_found_by_its_content_and_not_by_its_label() -> None:
     assert "decis" not in row.terms
     assert row.tokens > sum(row.terms.values()), "tokens are those of the whole row"
     assert part_values(row.parts) == [{"length": row.terms.total(), "terms": row.parts[0]}]
+
+
+def test_encoded_data_is_found_by_its_beginning_and_does_not_fill_the_index() -> None:
+    encoded = "iVBORw0KGgo" + "QUJDRA" * 50_000
+    [part] = indexed_parts(f"The picture {encoded} shows the harbour.")
+    assert {"pictur", "harbour"} <= part.keys()
+    assert any(encoded.casefold().startswith(term) for term in part)
+
+
+def test_a_word_of_usual_length_is_not_taken_for_encoded_data() -> None:
+    path = "/".join(["src", *(f"folder_{n}" for n in range(60)), "quay.py"])
+    assert "quay.py" in total(path)

@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 from esker.server.core.budgets import budgets, reflect_trigger
 from esker.server.core.conversation.records import Group, StoredSession
 from esker.server.core.pack.records import PackRow
-from esker.server.core.pack.rendering import PackLines, fenced, open_group, own_line, pool_line, render_own, render_pack
+from esker.server.core.pack.rendering import PackLines, open_group, own_line, pool_line, render_own, render_pack
 from esker.server.core.pack.selection import choose
 from esker.server.core.pack.walks import sort_key
+from esker.server.core.text.fencing import fenced
 from esker.server.core.text.tokens import estimate_tokens
 from tests.support.records import NOON, group, own_row, pack_row, session
 

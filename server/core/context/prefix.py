@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from esker.server.core.conversation.records import Block, StoredSession
 from esker.server.core.errors import InvalidInput
-from esker.server.core.pack.rendering import fenced
+from esker.server.core.text.fencing import fenced
 
 MOST_BREAKPOINTS = 4
 """Most `cache_control` marks that the Messages API accepts in one request."""

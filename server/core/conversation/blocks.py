@@ -1,18 +1,24 @@
 """Content blocks of the Messages API: their cost in tokens, their words, images, tool calls and results."""
 
+import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
 
 from esker.server.core.conversation.injected import strip_injected
 from esker.server.core.conversation.memory_tools import WithheldReason, is_memory_tool, withheld
-from esker.server.core.conversation.records import Block
+from esker.server.core.conversation.records import Block, Role
 from esker.server.core.ids import memory_ids_in
 from esker.server.core.json_input import Json
 from esker.server.core.text.tokens import IMAGE_TOKENS, estimate_tokens
 
 _REASONS: tuple[WithheldReason, ...] = ("rules file", "from memory")
 _FAILURE = re.compile(r"^Traceback \(most recent call last\)|[Ee]xit code:? [1-9]|^FAILED |npm ERR!", re.MULTILINE)
+
+
+def content_hash(role: Role, blocks: Sequence[Block]) -> bytes:
+    """Return a hash by which a message that is sent again is recognised."""
+    return hashlib.sha256(json.dumps([role, blocks], sort_keys=True).encode()).digest()
 
 
 def content_tokens(blocks: Sequence[Block]) -> int:

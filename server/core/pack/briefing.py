@@ -6,9 +6,10 @@ from datetime import datetime
 
 from esker.server.core.conversation.records import StoredSession
 from esker.server.core.pack.records import PackRow
-from esker.server.core.pack.rendering import LINE_END, MARK, TENTATIVE, fenced, local_date, unknown_line
+from esker.server.core.pack.rendering import LINE_END, MARK, TENTATIVE, local_date, unknown_line
 from esker.server.core.records import Kind, Priority
 from esker.server.core.similar_projects import UnknownProject
+from esker.server.core.text.fencing import fenced
 from esker.server.core.text.folding import same_words_key
 from esker.server.core.text.tokens import estimate_tokens, trim_to_tokens
 

@@ -4,7 +4,6 @@ Rendering is a pure function of the rows, so that the same rows give the same by
 close or open one of our elements.
 """
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -19,6 +18,7 @@ from esker.server.core.conversation.records import Group, StoredSession
 from esker.server.core.pack.records import PackRow
 from esker.server.core.records import Memory, Priority
 from esker.server.core.similar_projects import UnknownProject
+from esker.server.core.text.fencing import fenced
 from esker.server.core.text.tokens import estimate_tokens
 
 MARK: dict[Priority, str] = {"high": "🔴", "medium": "🟡", "low": "🟢"}
@@ -30,13 +30,6 @@ CONTRADICTED = " (older; a newer row says otherwise)"
 CLOSE_GROUP = "</observation-group>"
 LINE_END = 1
 """Tokens of a line end."""
-_OUR_TAGS = re.compile(
-    r"<(?=\s{0,9}/?\s{0,9}(?:global[-_]observations|local[-_]observations|observation[-_]group|recalled[-_]memories"
-    r"|expanded[-_]memory)\b)",
-    re.IGNORECASE,
-)
-# Characters that control a terminal or the direction of writing.
-_CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]+")
 
 
 class RenderedRow(NamedTuple):
@@ -168,12 +161,6 @@ def _attribute(value: str) -> str:
 
 def _mark(row: PackRow) -> str:
     return MARK[row.priority] + (f" {DONE}" if row.category == "outcome" else "")
-
-
-def fenced(text: str) -> str:
-    """Return `text` on one line without control characters, unable to open or close one of our elements."""
-    plain = " ".join((text if text.isprintable() else _CONTROLS.sub(" ", text)).split())
-    return _OUR_TAGS.sub("&lt;", plain) if "<" in plain else plain
 
 
 def unknown_line(unknown: UnknownProject) -> str:

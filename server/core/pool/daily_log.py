@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from datetime import date, datetime
 
 from esker.server.core.clock import zone
-from esker.server.core.pack.rendering import DONE, MARK, TENTATIVE, fenced
+from esker.server.core.pack.rendering import DONE, MARK, TENTATIVE
 from esker.server.core.records import Category, Priority
+from esker.server.core.text.fencing import fenced
 
 _NAME = re.compile(r"\d{4}-\d\d-\d\d\.md\Z")
 _REPLACED = " (replaced later)"

@@ -11,8 +11,9 @@ from datetime import date, datetime
 from zoneinfo import ZoneInfo
 
 from esker.server.core.facts.same_fact import Fingerprint, fingerprint, same_fact
-from esker.server.core.pack.rendering import TENTATIVE, fenced
+from esker.server.core.pack.rendering import TENTATIVE
 from esker.server.core.records import PRIORITIES, Category, Facet, Kind, Priority
+from esker.server.core.text.fencing import fenced
 
 PROFILE, RULES, ARCHITECTURE, PATTERNS = "Profile", "Hard rules", "Architecture", "Patterns"
 _ORDER = (PROFILE, RULES, ARCHITECTURE, PATTERNS)

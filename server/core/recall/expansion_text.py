@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from esker.server.core.clock import zone
 from esker.server.core.counts import counted
-from esker.server.core.pack.rendering import MARK, TENTATIVE, fenced
+from esker.server.core.pack.rendering import MARK, TENTATIVE
 from esker.server.core.recall.expansion import (
     FORGOTTEN,
     Excerpt,
@@ -15,6 +15,7 @@ from esker.server.core.recall.expansion import (
     OmittedCounts,
 )
 from esker.server.core.records import Memory
+from esker.server.core.text.fencing import fenced
 from esker.server.core.text.tokens import trim_to_tokens
 
 OPEN, CLOSE = "<expanded_memory>", "</expanded_memory>"

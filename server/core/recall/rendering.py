@@ -5,9 +5,10 @@ from dataclasses import replace
 
 from esker.server.core.conversation.records import Passage
 from esker.server.core.counts import counted
-from esker.server.core.pack.rendering import MARK, TENTATIVE, fenced, local_date, unknown_line
+from esker.server.core.pack.rendering import MARK, TENTATIVE, local_date, unknown_line
 from esker.server.core.recall.answer import Hit, Recalled
 from esker.server.core.records import Memory
+from esker.server.core.text.fencing import fenced
 
 
 def recalled_line(hit: Hit) -> str:

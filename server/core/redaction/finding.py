@@ -22,6 +22,7 @@ from esker.server.core.redaction.views import views
 _PART = 32_768
 _OVERLAP = 8_192
 _VALUE = Pattern(r"[\w+/=~.-]*+")
+_LIMITED = 512
 # Layers of base64 that are looked into.
 _LAYERS = 2
 
@@ -75,8 +76,14 @@ def _found(text: str, layers: int) -> Iterator[Span]:
 
 def _in_view(text: str, layers: int) -> Iterator[Span]:
     scan = scanned(text)
-    for look in _LOOKS:
-        yield from look(scan)
+    done = 0
+    for span in sorted(span for look in _LOOKS for span in look(scan)):
+        # Rules read a limited part of a value.
+        if span.end - span.start >= _LIMITED and span.end > done:
+            done = _end_of_run(text, span.end)
+            yield Span(span.start, done, span.kind)
+        else:
+            yield span
     if layers:
         for start, end, inner in decoded(scan):
             secrets = merged(_found(inner, layers - 1))

@@ -9,18 +9,18 @@ from esker.server.core.redaction.spans import Span
 from esker.server.core.redaction.values import is_placeholder, looks_random
 
 _AUTHORIZATION = Pattern(
-    r"(?i)authorization\\{0,8}[\"'`]?\]?\s{0,8}(?:[:=,]|=>)\s{0,8}[a-z]{0,1}\\{0,8}[\"'`]?\s{0,4}(?:(?P<scheme>[a-z][\w-]{1,30})\s{1,4})?(?P<value>[^\s\"'`,;<>\\]{8,})"
+    r"(?i)authorization\\{0,8}[\"'`]?\]?\s{0,8}(?:[:=,]|=>)\s{0,8}[a-z]{0,1}\\{0,8}[\"'`]?\s{0,4}(?:(?P<scheme>[a-z][\w-]{1,30})\s{1,4})?(?P<value>[^\s\"'`,;<>\\]{8,512})"
 )
 # A name in code or a test: "Bearer valid_token".
 _VARIABLE = Pattern(r"[a-z]{2,16}(?:[_-][a-z]{2,16}){1,3}")
-_SIGNED = Pattern(r"(?i)\bsignature=(?P<value>[0-9a-z+/=%]{20,})")
-_BEARER = Pattern(r"(?i)(?:bearer|apikey|bot|basic),?\s{1,4}(?P<value>[\w.~+/=-]{16,})")
+_SIGNED = Pattern(r"(?i)\bsignature=(?P<value>[0-9a-z+/=%]{20,512})")
+_BEARER = Pattern(r"(?i)(?:bearer|apikey|bot|basic),?\s{1,4}(?P<value>[\w.~+/=-]{16,512})")
 _SCHEMES = frozenset(("bearer", "apikey", "bot", "basic"))
 _COOKIE = Pattern(r"(?i)cookie\d?\\{0,8}[\"'`]?\s{0,4}[:=]\s{0,4}\\{0,8}[\"'`]?(?P<line>[^\n\"'`\\]{1,8000})")
 _COOKIE_ARGUMENT = Pattern(r"\s(?:-b|--cookie)[= ]?[\"']?(?P<line>[\w.-]{1,80}=[^\n\"']{1,4000})")
 _COOKIE_NAMES = frozenset(("cookie", "cookie2"))
 _BEGINS_HEADER = Pattern(r"(?i)(?:\A|[\n\"'`{,(>*<|+]|\d[\t:|→])[ \t\\\"']{0,16}(?:set-|x-|document\.)?\Z")
-_COOKIE_PAIR = Pattern(r"(?P<name>[\w.!#$%&*+^|~-]{1,120})=(?P<value>[^;\s\"'\\]{6,})")
+_COOKIE_PAIR = Pattern(r"(?P<name>[\w.!#$%&*+^|~-]{1,120})=(?P<value>[^;\s\"'\\]{6,512})")
 _SESSION = Pattern(
     r"(?i)sess|sid|auth|token|jwt|csrf|xsrf|login|user|remember|(?:\A|[^a-z])id(?:\Z|[^a-z])|secret|key|ticket"
 )

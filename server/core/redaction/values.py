@@ -71,6 +71,7 @@ def is_secret(value: str, strength: Strength, form: Form) -> bool:
 
 def is_placeholder(value: str) -> bool:
     """Whether a value only shows where a secret belongs, or is a mask."""
+    value = value[:_JUDGED]
     return MASK in value or bool(_PLACEHOLDER.match(value)) or len(set(value)) < 3
 
 

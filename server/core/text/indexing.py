@@ -13,12 +13,15 @@ from functools import cached_property
 from esker.server.core.records import NewMemory
 from esker.server.core.text.labels import without_label
 from esker.server.core.text.languages import ENGLISH, language_of
-from esker.server.core.text.terms import terms
+from esker.server.core.text.terms import MAX_TERM, terms
 from esker.server.core.text.tokens import estimate_tokens
 
 PART_CHARACTERS = 500
 """Maximum characters of a part. On long chats, 300 to 800 found about as much; whole messages found 6 points less."""
 _SENTENCE = re.compile(r"[^.!?\n。！？]*[.!?\n。！？]*\s*")
+
+# Encoded data: of a run without a word in it, only the beginning can be looked for, as of any other long word.
+_ENCODED = re.compile(r"[A-Za-z0-9+/=_-]{1000,}")
 
 Terms = Counter[str]
 """The terms of one part, with their frequencies."""
@@ -57,29 +60,35 @@ def indexed(rows: Iterable[NewMemory]) -> list[IndexedMemory]:
 def indexed_parts(text: str) -> list[Terms]:
     """Return the terms of each part of a text that has any, stemmed in the language of the whole text."""
     language = language_of(text) or ENGLISH
-    found = [Counter(terms(part, language)) for part in text_parts(text)]
+    found = [Counter(terms(part, language)) for part in text_parts(_ENCODED.sub(_beginning, text))]
     return [part for part in found if part]
+
+
+def _beginning(encoded: re.Match[str]) -> str:
+    return encoded[0][:MAX_TERM]
 
 
 def text_parts(text: str) -> Iterator[str]:
     """Yield the parts of a text, which end at the end of a sentence if possible."""
-    part = ""
-    for sentence in _SENTENCE.findall(text):
-        if part and len(part) + len(sentence) > PART_CHARACTERS:
-            yield part
-            part = ""
-        part += sentence
-        while len(part) > PART_CHARACTERS:
-            cut = _place_to_cut(part)
-            yield part[:cut]
-            part = part[cut:]
-    if part:
-        yield part
+    start = end = 0
+    for sentence in _SENTENCE.finditer(text):
+        if start < end and sentence.end() - start > PART_CHARACTERS:
+            yield text[start:end]
+            start = end
+        end = sentence.end()
+        while end - start > PART_CHARACTERS:
+            cut = _place_to_cut(text, start)
+            yield text[start:cut]
+            start = cut
+    if start < end:
+        yield text[start:end]
 
 
-def _place_to_cut(text: str) -> int:
+def _place_to_cut(text: str, start: int) -> int:
     """Return where to cut a sentence that is too long: between two words if possible."""
-    return text.rfind(" ", 1, PART_CHARACTERS) if " " in text[1:PART_CHARACTERS] else PART_CHARACTERS
+    most = start + PART_CHARACTERS
+    space = text.rfind(" ", start + 1, most)
+    return most if space < 0 else space
 
 
 def part_values(parts: Iterable[Terms]) -> list[dict[str, object]]:

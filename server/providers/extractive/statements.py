@@ -19,7 +19,8 @@ _HEADING = re.compile(r"^\s{0,3}(#{1,6})\s+(.+?)\s*#*$")
 BRACKETED = re.compile(r"^[(（]((?:[^()（）]|[(（][^()（）]*[)）])*)[)）][.。]?$")
 # Lengths of a line, in characters, at whose end a person may have wrapped a sentence.
 _WRAPPED = range(45, 101)
-_LINE_END = re.compile(r"[ \t]*\n")
+# It looks back, since matching from each blank of a run takes quadratic time.
+_LINE_END = re.compile(r"(?<![ \t])[ \t]*\n")
 _RULE = re.compile(r"^\s*(?:[-*_=─━]\s*){3,}$")
 _ITEM = re.compile(
     r"^(\s*)(?:(?:[-*+•–▸▪◦]|\d{1,2}[.)]|[✅❌✓✗✔☑→])\s+|[・●]\s*|\d{1,2}[、．）]\s*)(?:\[([ xX])\]\s*)?"

@@ -11,23 +11,28 @@ from esker.server.providers.extractive.sentences import clip
 
 # Maximum characters of a command or an output that are read.
 _MOST_CHARACTERS = 20_000
+# Characters of a line of output that are read.
+_LONGEST_LINE = 1_000
 _EDITORS = re.compile(r"edit|write|create_file|apply_patch|str_replace|notebook", re.IGNORECASE)
 _SHELLS = re.compile(r"bash|shell|exec|terminal|run|command|powershell", re.IGNORECASE)
 _PATH_KEYS = ("file_path", "path", "notebook_path", "filePath", "filename", "target_file")
 _PATCHED = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$", re.MULTILINE)
-_COMMIT = re.compile(r"git commit\b[^\n]*?-\w*m\s+(?:\"(?P<double>(?:[^\"\\]|\\.)+)\"|'(?P<single>[^']+)')")
-_HEREDOC_COMMIT = re.compile(r"git commit\b[^\n]*<<-?\s*['\"]?(\w+)['\"]?\n(?P<text>.+?)\n", re.DOTALL)
-# Patterns of error lines, the most specific first.
+_COMMIT = re.compile(
+    r"git commit\b[^\n]{0,300}?-\w{0,20}m\s{1,20}(?:\"(?P<double>(?:[^\"\\]|\\.)+)\"|'(?P<single>[^']+)')"
+)
+_HEREDOC_COMMIT = re.compile(r"git commit\b[^\n]{0,300}<<-?\s{0,20}['\"]?(\w+)['\"]?\n(?P<text>.+?)\n", re.DOTALL)
+# Patterns of error lines, the most specific first. They are matched with lines of limited length: on a line of blanks
+# some of them take quadratic time.
 _ERROR_LINES = tuple(
-    re.compile(pattern, re.MULTILINE)
+    re.compile(pattern)
     for pattern in (
-        r"^(?:E\s+)?((?:[A-Za-z_][\w.]*\.)?[A-Z]\w*(?:Error|Exception|Warning|Panic)\b: .+)$",
-        r"^[ \t]*((?:fatal|panic|error(?:\[\w+\])?|ERROR|FATAL|Error): .+)$",
-        r"^[ \t]*(.*\b(?:E[A-Z]{4,}|SIGSEGV|SIGKILL)\b.*)$",
-        r"^[ \t]*(npm (?:ERR!|error) .+)$",
-        r"^[ \t]*(FAILED .+)$",
-        r"^[ \t]*(.*(?:command not found|No such file or directory|Permission denied|cannot find|not found).*)$",
-        r"^[ \t]*(.*\b[Ee]rror\b.*)$",
+        r"(?:E\s+)?((?:[A-Za-z_][\w.]*\.)?[A-Z]\w*(?:Error|Exception|Warning|Panic)\b: .+)",
+        r"\s*((?:fatal|panic|error(?:\[\w+\])?|ERROR|FATAL|Error): .+)",
+        r"(.*\b(?:E[A-Z]{4,}|SIGSEGV|SIGKILL)\b.*)",
+        r"\s*(npm (?:ERR!|error) .+)",
+        r"\s*(FAILED .+)",
+        r"(.*(?:command not found|No such file or directory|Permission denied|cannot find|not found).*)",
+        r"(.*\b[Ee]rror\b.*)",
     )
 )
 # A numbered line of source code, or a comment: not an error of the command.
@@ -123,9 +128,9 @@ def failures(message: StoredMessage, known: dict[str, ToolCall]) -> Iterator[Fai
 
 
 def _error_line(text: str) -> str | None:
-    for pattern in _ERROR_LINES:
-        for match in pattern.finditer(text):
-            line = match[1].strip()
-            if not _SOURCE_LINE.match(line) and not line.endswith(":"):
-                return clip(line, 240)
+    lines = [line[:_LONGEST_LINE] for line in text.split("\n") if line.strip()]
+    for match in (found for pattern in _ERROR_LINES for line in lines if (found := pattern.match(line))):
+        line = match[1].strip()
+        if not _SOURCE_LINE.match(line) and not line.endswith(":"):
+            return clip(line, 240)
     return None

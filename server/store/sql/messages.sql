@@ -96,6 +96,13 @@ FROM shown CROSS JOIN LATERAL (
 ) AS message
 ORDER BY session_id, seq
 
+-- name: replace_content
+-- Give messages other content, by their seqs, except those that are forgotten.
+UPDATE messages m
+SET content = new.content, content_hash = decode(new.content_hash, 'hex'), calls = new.calls, text = new.text
+FROM jsonb_to_recordset(%(rows)s::jsonb) AS new (seq bigint, content jsonb, content_hash text, calls jsonb, text text)
+WHERE m.session_id = %(session)s AND m.seq = new.seq AND m.content_hash <> '\x'
+
 -- name: blank
 -- Forget the words of these messages; the rows stay, so that coverage stays complete.
 UPDATE messages

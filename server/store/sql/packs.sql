@@ -46,6 +46,16 @@ WITH gone AS (
 INSERT INTO former_packs (pool_id, session_id, version, tokens, reason, created_at)
 SELECT current_pool(), session_id, version, tokens, reason, created_at FROM gone
 
+-- name: delete_versions
+-- Delete some versions; their entries in the log stay.
+WITH gone AS (
+    DELETE FROM packs
+    WHERE (session_id, version) IN (SELECT * FROM unnest(%(sessions)s::text[], %(versions)s::bigint[]))
+    RETURNING session_id, version, tokens, reason, created_at
+)
+INSERT INTO former_packs (pool_id, session_id, version, tokens, reason, created_at)
+SELECT current_pool(), session_id, version, tokens, reason, created_at FROM gone
+
 -- name: forget_hashes
 -- Delete the hashes of former versions, which may have shown forgotten text: a hash would confirm a guess of it.
 UPDATE former_packs SET sha256 = NULL WHERE sha256 IS NOT NULL

@@ -1,0 +1,87 @@
+"""Shows remembered text to a model as data: it cannot speak in the voice of a user, a system or a client.
+
+Clients and models take some elements for a voice of their own (`<system-reminder>`, `<memory>`, `<|im_start|>`,
+`[INST]`), and characters that no one sees can carry a message past a person. Text is stored as it was said, and pages
+and exports show it so; only what a model reads goes through this module.
+"""
+
+import re
+
+from esker.server.core.json_input import Json, JsonObject
+
+# Characters that control a terminal.
+_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]+")
+_ARABIC_TO_INDIC = "\u0600-\u109f\u1780-\u17ff"
+# Characters that are not seen: soft hyphens, joiners, marks of direction, fillers, variation selectors and tags. A
+# joiner in an emoji or between letters of a script that needs it changes what is seen; so does a selector after a sign.
+_UNSEEN = re.compile(
+    rf"(?<=[\u2190-\u2bff\u3030\u303d\u3297\u3299\U0001f000-\U0001faff0-9#*\u00a9\u00ae])(\ufe0f)"
+    rf"|(?<=[\u2190-\u2bff\ufe0f\U0001f000-\U0001faff])(\u200d)(?=[\u2190-\u2bff\U0001f000-\U0001faff])"
+    rf"|(?<=[{_ARABIC_TO_INDIC}])([\u200c\u200d])(?=[{_ARABIC_TO_INDIC}])"
+    "|[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u2800\u3164"
+    "\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
+)
+# The first character of a tag, its name, and whether it ends. A name behind a word is a type in code (`Vec<u8>`).
+_TAG = re.compile(
+    r"(?P<typed>(?<=\w))?[<＜﹤](?=[\s/!?]{0,9}(?P<name>[A-Za-z][\w.:-]{0,80})(?P<ended>[^<>＜﹤]{0,300}[>＞﹥])?)"
+)
+_NAME_PART = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
+_VOICES = frozenset(
+    "system sys user human assistant ai agent developer admin tool tools function functions invoke memory memories"
+    " observation observations recalled instruction instructions reminder hook prompt context thinking notification"
+    " command rules skills important message result results".split()
+)
+# Marks of a turn in the templates of models: `<|im_start|>`, `<｜User｜>`, `<s>`, `[INST]`, `<<SYS>>`.
+_TURN_MARK = re.compile(
+    r"<(?=[|｜]|<SYS|</SYS|/?s>)|\[(?=/?(?:INST|SYS|SYSTEM|USER|ASSISTANT|AVAILABLE_TOOLS|TOOL_\w{1,20})\])"
+)
+
+
+def fenced(text: str) -> str:
+    """Return `text` on one line, without unseen characters, unable to open or close an element."""
+    return _without_elements(" ".join(visible(text).split()))
+
+
+def neutral(text: str) -> str:
+    """Return `text` without unseen characters, unable to open or close an element; its lines are kept."""
+    return _without_elements(visible(text))
+
+
+def visible(text: str) -> str:
+    """Return `text` without characters that no one sees; those that control a terminal become a space."""
+    if text.isascii():
+        return text if text.isprintable() else _CONTROLS.sub(" ", text)
+    return _UNSEEN.sub(lambda found: found[1] or found[2] or found[3] or "", _CONTROLS.sub(" ", text))
+
+
+def _without_elements(text: str) -> str:
+    if "<" in text or not text.isascii():
+        text = _TAG.sub(_escaped, text)
+    if "<" in text or "[" in text:
+        text = _TURN_MARK.sub(lambda mark: "&lt;" if mark[0] == "<" else "&#91;", text)
+    return text
+
+
+def _escaped(tag: re.Match[str]) -> str:
+    """Return the first character of a tag escaped, unless it is an operator or part of a type and names no voice."""
+    is_spaced = tag.string[tag.end()].isspace()
+    is_code = is_spaced or tag["typed"] is not None or tag["ended"] is None
+    is_voice = not _VOICES.isdisjoint(part.lower() for part in _NAME_PART.findall(tag["name"]))
+    return tag[0] if is_code and not is_voice else "&lt;"
+
+
+def neutral_object(value: JsonObject) -> JsonObject:
+    """Return an object with all its strings neutral, for what a model is shown as structured content."""
+    return {key: _neutral(item) for key, item in value.items()}
+
+
+def _neutral(value: Json) -> Json:
+    match value:
+        case str():
+            return neutral(value)
+        case list():
+            return [_neutral(item) for item in value]
+        case dict():
+            return {key: _neutral(item) for key, item in value.items()}
+        case _:
+            return value

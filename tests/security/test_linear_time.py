@@ -1,0 +1,94 @@
+"""Reading other people's text takes time in proportion to its length, whatever it repeats.
+
+A pattern that takes quadratic time makes a server slow for every pool, by one message.
+"""
+
+import time
+from collections.abc import Callable
+
+import pytest
+
+from esker.server.core.conversation.observer_text import message_text
+from esker.server.core.conversation.passages import passages_of
+from esker.server.core.json_input import Json
+from esker.server.core.redaction import redact
+from esker.server.core.text.fencing import neutral
+from esker.server.core.text.indexing import indexed_parts
+from esker.server.providers.extractive.observer import observe
+from tests.support.records import conversation
+
+# Pieces that a hostile text repeats: those on which patterns of text and of tools begin, or may end.
+PIECES = (
+    " ", "\t", "\n", "a", "7", "-", "=", "/a", ".", "\\", '"', "<", "a ", "a, ", "a. ", "7.", "a.b", "A_", "# ", "* ",
+    "| ", "1) ", "<a>", "a=", "a: ", "\n ", "。", "日", '"a"', "(a)", "[a]", "error ", "Error: ", "git commit ",
+    "curl ", "esker ", "://", "a@", "{", "next ", "we use ", "I said ", "token=", "eyJa", "<system ", "password: ", "E",
+)  # fmt: skip
+# The largest text has eight times the length of the smallest, so quadratic time grows to 64 times.
+SIZES = (1, 2, 4, 8)
+MOST_GROWTH = 20.0
+# Times below the clock's noise are not compared.
+NOISE_SECONDS = 0.03
+
+
+def as_user(text: str) -> None:
+    """Observe a text that a person wrote."""
+    observe(conversation(("user", text)))
+
+
+def as_agent(text: str) -> None:
+    """Observe a text that an agent wrote."""
+    observe(conversation(("user", "Why does it fail?"), ("assistant", text)))
+
+
+def as_command(text: str) -> None:
+    """Observe a command."""
+    use: Json = [{"type": "tool_use", "id": "t1", "name": "Bash", "input": {"command": text}}]
+    observe(conversation(("user", "Run it."), ("assistant", use)))
+
+
+def as_output(text: str) -> None:
+    """Observe the output of a command that failed."""
+    use: Json = [{"type": "tool_use", "id": "t1", "name": "Bash", "input": {"command": "make"}}]
+    result: Json = [{"type": "tool_result", "tool_use_id": "t1", "is_error": True, "content": text}]
+    observe(conversation(("user", "Run it."), ("assistant", use), ("user", result)))
+
+
+def as_message(text: str) -> None:
+    """Turn a message into text and into passages."""
+    message_text("user", [{"type": "text", "text": text}], {})
+    passages_of(conversation(("user", text)).messages)
+
+
+@pytest.mark.parametrize(
+    ("read", "characters"),
+    [
+        (as_user, 250),  # its rules take longest
+        (as_agent, 3_000),
+        (as_command, 5_000),
+        (as_output, 6_000),
+        (as_message, 6_000),
+        (redact, 6_000),
+        (indexed_parts, 3_000),
+        (neutral, 6_000),
+    ],
+)
+def test_text_is_read_in_linear_time(read: Callable[[str], object], characters: int) -> None:
+    read("warm")
+    for piece in PIECES:
+        largest, *smaller = (hostile(piece, size * characters) for size in reversed(SIZES))
+        if (longest := seconds(read, largest)) > NOISE_SECONDS:
+            times = [longest, *(seconds(read, text) for text in smaller)]
+            assert times[0] < MOST_GROWTH * times[-1], (piece, times)
+
+
+def hostile(piece: str, size: int) -> str:
+    """Return lines that repeat a piece, from their beginning and within them."""
+    repeated = piece * (size // len(piece) // 2)
+    return f"{repeated}b\na{repeated}b"
+
+
+def seconds(read: Callable[[str], object], text: str) -> float:
+    """Return the CPU time that reading a text takes."""
+    before = time.thread_time()
+    read(text)
+    return time.thread_time() - before
