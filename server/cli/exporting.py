@@ -159,7 +159,7 @@ def _all_memories(api: Api, project: str | None, **which: Any) -> list[JsonObjec
 
 
 def _remembered(row: JsonObject, project: str | None) -> Remembered:
-    names = ("content", "kind", "priority", "category", "facet", "tentative")
+    names = ("content", "kind", "priority", "category", "facet", "tentative", "trust")
     said_at, created_at = (datetime.fromisoformat(row[name]) for name in ("said_at", "created_at"))
     whose = None if project else row["project"]
     return Remembered(**{name: row[name] for name in names}, said_at=said_at, created_at=created_at, project=whose)
@@ -194,7 +194,7 @@ def daily(
 
 
 def _logged(row: JsonObject) -> Logged:
-    names = ("id", "session_id", "content", "priority", "category", "tentative", "superseded_by")
+    names = ("id", "session_id", "content", "kind", "priority", "category", "tentative", "trust", "superseded_by")
     return Logged(**{name: row[name] for name in names}, said_at=datetime.fromisoformat(row["said_at"]))
 
 

@@ -41,6 +41,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "expand": ("expand", "Show the sources of a memory or a passage, and the messages around them."),
     "memories": ("memories", "List memories, newest first."),
     "remember": ("memories", "Write a memory about the current repository; outside of one, about all projects."),
+    "confirm": ("memories", "Confirm that a memory which an agent wrote is your word."),
     "forget": (
         "forgetting",
         "Delete memories, passages, or all that says some words, with what was drawn from it and repeats it.",

@@ -1,19 +1,22 @@
-"""`esker recall`, `memories` and `remember`."""
+"""`esker recall`, `memories`, `remember` and `confirm`."""
 
 import os
+import sys
 from typing import Annotated, Any
+from urllib.parse import quote
 
 import typer
 
 from esker.server.agents.local_zone import local_zone
 from esker.server.agents.project import is_excluded, repository_of
-from esker.server.cli.connection import connect
+from esker.server.cli.connection import Api, connect
 from esker.server.cli.output import AsJson, print_json, say
 from esker.server.cli.sessions import resolve_session
 from esker.server.cli.times import ACCEPTED, as_sent, typed_time
 from esker.server.core.clock import system_clock
 from esker.server.core.config.client_settings import ClientSettings
 from esker.server.core.counts import counted
+from esker.server.core.errors import Misconfigured
 from esker.server.core.pack.rendering import MARK, SAID, unknown_line
 from esker.server.core.records import AskedTier, Priority, Scope
 from esker.server.core.similar_projects import UnknownProject
@@ -160,12 +163,42 @@ def remember(
     body |= {"tags": tag or []}
     if project_name := None if everywhere else project or _current_project():
         body["project"] = project_name
-    written = connect().post("/v1/memories", body)
+    api = connect()
+    written = api.post("/v1/memories", body)
+    # A person at a terminal confirms what they write; an agent's commands have none.
+    if pin and sys.stdin.isatty():
+        written = _confirmed(api, written["id"])
     if as_json:
         print_json(written)
-    else:
-        where = f"project {written['project']}" if written["project"] else "all projects"
-        say(f"Remembered as {written['id']}, for {where}.")
+        return
+    where = f"project {written['project']}" if written["project"] else "all projects"
+    say(f"Remembered as {written['id']}, for {where}.")
+    if pin and written["trust"] != "user":
+        say(f"Packs mark it as pinned by an agent until a person runs `esker confirm {written['id']}`.")
+
+
+@app.command()
+def confirm(
+    memory_ids: Annotated[list[str], typer.Argument(help="The ids of notes or pinned memories.")],
+    as_json: AsJson = False,
+) -> None:
+    """Confirm that a memory which an agent wrote is your word. Packs mark an agent's pinned rows until then."""
+    if not sys.stdin.isatty():
+        raise Misconfigured(
+            "Only a person confirms a memory, and no terminal is attached.",
+            hint="Run this in a terminal, or send POST /v1/memories/ID/confirm.",
+        )
+    api = connect()
+    rows = [_confirmed(api, memory_id) for memory_id in memory_ids]
+    if as_json:
+        print_json(rows)
+        return
+    for row in rows:
+        say(f"{row['id']} is confirmed: {row['content']}")
+
+
+def _confirmed(api: Api, memory_id: str) -> dict[str, Any]:
+    return api.post(f"/v1/memories/{quote(memory_id, safe='')}/confirm", {})
 
 
 def _current_project() -> str | None:

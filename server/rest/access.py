@@ -28,7 +28,8 @@ _LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]", "::1"})
 _READING_POSTS = re.compile(r"/v1/recall|/mcp|/v1/sessions/[^/]+/context")
 _READING = frozenset({"GET", "HEAD", "OPTIONS"})
 _FORGETTING = re.compile(r"/v1/(?:forget|quarantines|retention)")
-_OF_OPERATORS = re.compile(r"/v1/audit")
+# Only a person who runs a pool says what is a person's word.
+_OF_OPERATORS = re.compile(r"/v1/audit|/v1/memories/[^/]+/confirm")
 # Headers of proxies: such a request may come from anywhere.
 _FORWARDED = re.compile(r"forwarded|via|x-real-ip|x-forwarded-.*")
 

@@ -26,6 +26,7 @@ from esker.server.rest.schemas import (
     RecallIn,
 )
 from esker.server.usecases.audit_trail import record_page
+from esker.server.usecases.confirm import confirm
 from esker.server.usecases.correct import Correction, correct
 from esker.server.usecases.expand import MAX_AROUND, MAX_TOKENS, ExpandRequest, expand
 from esker.server.usecases.forget import forget_text
@@ -114,6 +115,12 @@ async def correct_memory(
 ) -> SourcedMemory:
     """Replace a live row with a corrected one, which has a new id; the old one is kept as superseded."""
     return await correct(parts, principal, memory_id, Correction(**body.model_dump()))
+
+
+@router.post("/memories/{memory_id}/confirm")
+async def confirm_memory(memory_id: str, parts: WithParts, principal: WithPrincipal) -> SourcedMemory:
+    """Confirm a note or a pinned row as a person's word; an agent's is marked in packs until then."""
+    return await confirm(parts, principal, memory_id)
 
 
 @router.delete("/memories/{memory_id}")

@@ -307,6 +307,11 @@ async def mark_used(connection: Connection, ids: Collection[str], at: datetime) 
     await connection.execute(SQL["mark_used"], {"ids": list(ids), "at": at})
 
 
+async def confirm(connection: Connection, memory_id: str) -> bool:
+    """Give a live note or pinned row the trust of a person; return whether there is such a row."""
+    return (await connection.execute(SQL["confirm"], {"id": memory_id})).rowcount > 0
+
+
 async def lock_live(connection: Connection, ids: Collection[str]) -> set[str]:
     """Lock rows that are about to be changed; return those that are still live."""
     cursor = await connection.execute(SQL["lock_live"], {"ids": list(ids)})

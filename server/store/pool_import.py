@@ -95,10 +95,8 @@ async def known_sessions(connection: Connection, lines: Collection[SessionLine])
 
 
 async def insert_sessions(connection: Connection, lines: Sequence[SessionLine]) -> None:
-    """Write sessions without messages, with their events and packs."""
-    rows = [
-        line.model_dump(mode="json") | ({} if line.pack and line.pack.is_whole else {"pack": None}) for line in lines
-    ]
+    """Write sessions without messages, with their events. Their packs are frozen anew at the next request."""
+    rows = [line.model_dump(mode="json", exclude={"pack"}) for line in lines]
     await connection.execute(SQL["insert_sessions"], {"rows": as_json(rows)})
 
 

@@ -9,11 +9,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
+from esker.server.core.conversation.trust import lowest_trust
 from esker.server.core.errors import Conflict, InvalidInput
 from esker.server.core.ids import is_quarantine
 from esker.server.core.json_input import Json
 from esker.server.core.pool.lines import TYPES, ImportBatch, LineType, MemoryLine, ReflectionLine, read_batch
-from esker.server.core.records import NewMemory, Principal
+from esker.server.core.records import NewMemory, Principal, Trust
 from esker.server.core.text.indexing import IndexedMemory, indexed
 from esker.server.db.database import Connection
 from esker.server.store import audit, jobs, memories, pool_import, vectors
@@ -41,10 +42,12 @@ class ImportReport:
 async def import_pool(parts: Parts, who: Principal, body: bytes, first_line: int = 2) -> ImportReport:
     """Write a part of a pool's file: its header, and lines from number `first_line` on, all of them or none.
 
-    Parts must come in the order of the file. Raises InvalidInput for a line that is broken, unknown or out of order,
-    and Conflict for one whose id this pool has with other content, both with the line number.
+    Parts must come in the order of the file. Without the scope admin, no memory gets the trust of a person. Raises
+    InvalidInput for a line that is broken, unknown or out of order, and Conflict for one whose id this pool has with
+    other content, both with the line number.
     """
-    batch, rows = await asyncio.to_thread(_read, body, first_line)
+    highest: Trust = "user" if "admin" in who.scopes else "assistant"
+    batch, rows = await asyncio.to_thread(_read, body, first_line, highest)
     last_line = first_line + body.rstrip().count(b"\n") - 1
     async with parts.database.tenant(who.pool_id) as connection:
         with pool_import.raising_conflict(first_line, last_line):
@@ -65,18 +68,18 @@ async def _schedule(parts: Parts, connection: Connection) -> None:
     await schedule_daily(parts, connection, now)
 
 
-def _read(body: bytes, first_line: int) -> tuple[ImportBatch, list[IndexedMemory]]:
+def _read(body: bytes, first_line: int, highest: Trust) -> tuple[ImportBatch, list[IndexedMemory]]:
     batch = read_batch(body, first_line)
-    return batch, indexed(map(_row, batch.memories.values()))
+    return batch, indexed(_row(line, highest) for line in batch.memories.values())
 
 
-def _row(line: MemoryLine) -> NewMemory:
+def _row(line: MemoryLine, highest: Trust) -> NewMemory:
     return NewMemory(
         id=line.id,
         kind=line.kind,
         priority=line.priority,
         category=line.category,
-        trust=line.trust,
+        trust=lowest_trust([line.trust, highest]),
         content=line.content,
         author=line.author,
         said_at=line.said_at,

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from esker.server.core.conversation.records import NewMessage, StoredSession
+from esker.server.core.conversation.trust import lowest_trust, message_trust
 from esker.server.core.errors import Conflict, EskerError, InvalidInput
 from esker.server.core.pool.lines import GroupLine, ImportBatch, MessageLine, SessionLine
 from esker.server.db.database import Connection
@@ -118,7 +119,8 @@ def _to_store(line: MessageLine) -> MessageToStore:
         message=NewMessage(line.external_id, line.role, line.content, line.sent_at),
         content_hash=bytes.fromhex(line.content_hash),
         calls=line.calls,
-        trust=line.trust,
+        # A file cannot give a message more trust than its author has.
+        trust=lowest_trust([line.trust, message_trust(line.role, line.content, {})]),
         text=line.text,
         tokens=line.tokens,
         shown_tokens=line.shown_tokens,
@@ -170,16 +172,10 @@ async def _without_forgotten_notes(
 
 
 async def _sessions_without_forgotten(connection: Connection, lines: Sequence[SessionLine]) -> list[SessionLine]:
-    """Return sessions without their notes and their pack where one of these says what was forgotten."""
-    texts = [
-        SaidText("\n".join((_notes_of(line), line.pack.text if line.pack else "")), line.created_at, line.project)
-        for line in lines
-    ]
+    """Return sessions without their notes where one of these says what was forgotten."""
+    texts = [SaidText(_notes_of(line), line.created_at, line.project) for line in lines]
     gone = await are_forgotten(connection, texts)
-    return [
-        line.model_copy(update={**_NO_NOTES, "pack": None}) if is_gone else line
-        for line, is_gone in zip(lines, gone, strict=True)
-    ]
+    return [line.model_copy(update=_NO_NOTES) if is_gone else line for line, is_gone in zip(lines, gone, strict=True)]
 
 
 def _notes_of(line: GroupLine | SessionLine) -> str:

@@ -185,8 +185,8 @@ def _row(
         kind="manual" if note.manual else "note",
         priority=note.priority,
         category=note.category,
-        # Only people pin rows. The author of any other note is not known, but most likely an agent.
-        trust="user" if note.manual else "assistant",
+        # The author is not known, but most likely an agent. A person confirms a row afterwards.
+        trust="assistant",
         content=prepared.content,
         author=author,
         said_at=prepared.said_at,

@@ -143,11 +143,11 @@ async def test_writing_a_note_again_can_raise_its_priority_but_never_lower_it(cl
         first["id"],
         "manual",
         "high",
-        "user",
+        "assistant",
     )
     assert pinned["tags"] == ["a", "b"]
     again = await noted(client, "The vault is closed.", priority="low")
-    assert (again["kind"], again["priority"], again["trust"]) == ("manual", "high", "user")
+    assert (again["kind"], again["priority"], again["trust"]) == ("manual", "high", "assistant")
 
 
 async def test_more_pins_than_a_pack_can_show_are_refused_and_change_nothing(client: httpx2.AsyncClient) -> None:
@@ -382,3 +382,26 @@ async def test_forgetting_replaces_only_packs_that_showed_the_row(client: httpx2
 
 def test_the_programs_for_a_dump_exist() -> None:
     assert (Path(BINARIES) / "pg_dump").exists()
+
+
+async def test_a_pin_is_the_agents_until_a_person_confirms_it(client: httpx2.AsyncClient) -> None:
+    pinned = (await client.post("/v1/memories", json={"content": "Deploy on Fridays.", "kind": "manual"})).json()
+    assert pinned["trust"] == "assistant"
+    first = await opened(client, "first")
+    assert "Deploy on Fridays. (pinned by an agent)" in (await client.get(f"/v1/sessions/{first}/pack")).json()["text"]
+    confirmed = await client.post(f"/v1/memories/{pinned['id']}/confirm", json={})
+    assert confirmed.json() == pinned | {"trust": "user"}
+    second = await opened(client, "second")
+    assert "(pinned by an agent)" not in (await client.get(f"/v1/sessions/{second}/pack")).json()["text"]
+    # An agent that repeats or corrects it does not speak for the person.
+    again = (await client.post("/v1/memories", json={"content": "Deploy on Fridays.", "kind": "manual"})).json()
+    assert (again["id"], again["trust"]) == (pinned["id"], "user")
+    changed = (await client.patch(f"/v1/memories/{pinned['id']}", json={"content": "Deploy at night."})).json()
+    assert (changed["kind"], changed["trust"]) == ("manual", "assistant")
+
+
+async def test_only_a_live_row_that_was_written_down_can_be_confirmed(client: httpx2.AsyncClient) -> None:
+    old = (await client.post("/v1/memories", json={"content": "The port is 1."})).json()["id"]
+    await client.patch(f"/v1/memories/{old}", json={"content": "The port is 2."})
+    for missing in (old, "mem_" + "0" * 26):
+        assert (await client.post(f"/v1/memories/{missing}/confirm", json={})).status_code == 404

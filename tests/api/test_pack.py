@@ -110,7 +110,7 @@ async def test_rows_are_in_rank_order_after_the_pinned_ones(client: httpx2.Async
     await noted(client, "Pinned.", kind="manual", priority="low", said_at="2020-01-01T12:00:00Z")
     lines = (await pack_of(client, await opened(client)))["text"].splitlines()[1:6]
     assert [line.split(" ", 3)[3] for line in lines] == [
-        "Pinned.",
+        "Pinned. (pinned by an agent)",
         # Weights after decay: 3 after three days of a half-life of 7 is 2.23, 2 after a minute is 2, 1 just now is 1.
         "High and old.",
         "Medium and new.",

@@ -93,6 +93,7 @@ ROUTES: dict[tuple[str, str], list[Ask]] = {
     ("PATCH", "/v1/memories/{memory_id}"): [Ask(path=each.path, body={"content": "Changed."}) for each in MEMORY_IDS],
     ("DELETE", "/v1/memories/{memory_id}"): [Ask({"messages": "true"}, path=each.path) for each in MEMORY_IDS],
     ("GET", "/v1/memories/{memory_id}/sources"): MEMORY_IDS,
+    ("POST", "/v1/memories/{memory_id}/confirm"): MEMORY_IDS,
     ("POST", "/v1/forget"): [
         Ask(body={"ids": ["{memory}", "{observation}", "{passage}"]}),
         Ask(body={"session_id": "{session}", "messages": True}),
@@ -187,6 +188,7 @@ ASKING_VERBS: dict[str, list[list[str]]] = {
 # Verbs that ask no server, or nothing of a pool but what the routes above do.
 OTHER_VERBS = {
     "serve": "runs the server",
+    "confirm": "confirms from a terminal, as the route above",
     "worker": "works for all pools",
     "mcp": "has the tools above, over the routes above",
     "hook": "opens sessions and sends messages, as the routes above",

@@ -67,6 +67,7 @@ def pack_row(content: str = "A fact.", **changes: Any) -> PackRow:
         "said_at": NOON,
         "last_used_at": NOON,
         "tentative": False,
+        "trust": "user",
     }
     return PackRow(**(values | changes))
 

@@ -19,7 +19,12 @@ SESSIONS = {
 def logged(number: int, content: str = "A fact.", **changes: Any) -> Logged:
     """Return an observation of the first session, `number` minutes after the first one."""
     values: dict[str, Any] = {"session_id": "ses_1", "priority": "medium", "category": "fact", "tentative": False}
-    values |= {"said_at": EVENING + timedelta(minutes=number), "superseded_by": None}
+    values |= {
+        "kind": "observation",
+        "trust": "user",
+        "said_at": EVENING + timedelta(minutes=number),
+        "superseded_by": None,
+    }
     return Logged(f"mem_{number}", content=content, **(values | changes))
 
 

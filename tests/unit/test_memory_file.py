@@ -50,7 +50,7 @@ THREE = [
 def remembered(content: str, **changes: Any) -> Remembered:
     """Return an observation with these changes."""
     values: dict[str, Any] = {"kind": "observation", "priority": "high", "category": "fact", "facet": None}
-    values |= {"tentative": False, "said_at": NOON, "created_at": NOON}
+    values |= {"tentative": False, "trust": "user", "said_at": NOON, "created_at": NOON}
     return Remembered(content, **(values | changes))
 
 

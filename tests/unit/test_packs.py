@@ -1,6 +1,7 @@
 """Choosing and rendering a pack: whole rows, by rank, within budgets, escaped as data."""
 
 from datetime import timedelta
+from typing import Any
 from urllib.parse import unquote_to_bytes
 
 import pytest
@@ -256,3 +257,21 @@ def test_rows_under_one_heading_pay_for_it_once() -> None:
 )
 def test_no_session_is_reflected_below_1000_tokens(context: int, own: int | None, trigger: int) -> None:
     assert reflect_trigger(context, own) == trigger
+
+
+@pytest.mark.parametrize(
+    ("changes", "ending"),
+    [
+        ({}, "The port is 8377."),
+        ({"trust": "assistant"}, "The port is 8377."),
+        ({"trust": "tool"}, "The port is 8377. (from a tool's output)"),
+        ({"trust": "external", "tentative": True}, "The port is 8377. (tentative) (from outside)"),
+        ({"kind": "manual"}, "The port is 8377."),
+        ({"kind": "manual", "trust": "assistant"}, "The port is 8377. (pinned by an agent)"),
+    ],
+)
+def test_a_row_that_is_nobodys_word_says_so(changes: dict[str, Any], ending: str) -> None:
+    row = pack_row("The port is 8377.", **changes)
+    for line in (pool_line(row, session()), own_line(row, "UTC")):
+        assert line.text.endswith(ending)
+        assert line.tokens == estimate_tokens(line.text) + 1

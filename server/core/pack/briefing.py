@@ -6,7 +6,7 @@ from datetime import datetime
 
 from esker.server.core.conversation.records import StoredSession
 from esker.server.core.pack.records import PackRow
-from esker.server.core.pack.rendering import LINE_END, MARK, TENTATIVE, local_date, unknown_line
+from esker.server.core.pack.rendering import LINE_END, MARK, local_date, reservations, unknown_line
 from esker.server.core.records import Kind, Priority
 from esker.server.core.similar_projects import UnknownProject
 from esker.server.core.text.fencing import fenced
@@ -138,9 +138,8 @@ def _about(session: StoredSession, project: str | None, tokens: int) -> list[str
 
 def _line(row: PackRow, project: str | None, timezone: str) -> str:
     about = f", project {fenced(row.project)}" if row.project and row.project != project else ""
-    reserved = TENTATIVE if row.tentative else ""
     day = local_date(row.said_at, timezone)
-    return f"* {MARK[row.priority]} {day} {fenced(row.content)}{reserved} [{row.id}{about}]"
+    return f"* {MARK[row.priority]} {day} {fenced(row.content)}{reservations(row)} [{row.id}{about}]"
 
 
 def _briefed(row: PackRow, pinned: bool) -> BriefedRow:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, NamedTuple
 
-from esker.server.core.records import Category, Kind, Priority
+from esker.server.core.records import Category, Kind, Priority, Trust
 
 PackReason = Literal["initial", "reflection", "evicted", "forgotten"]
 
@@ -23,6 +23,7 @@ class PackRow(NamedTuple):
     said_at: datetime
     last_used_at: datetime
     tentative: bool
+    trust: Trust
 
 
 @dataclass(frozen=True, slots=True)

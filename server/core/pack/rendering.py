@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 from itertools import groupby
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 from urllib.parse import quote
 from xml.sax.saxutils import quoteattr
 
 from esker.server.core.clock import zone
 from esker.server.core.conversation.records import Group, StoredSession
 from esker.server.core.pack.records import PackRow
-from esker.server.core.records import Memory, Priority
+from esker.server.core.records import Kind, Memory, Priority, Trust
 from esker.server.core.similar_projects import UnknownProject
 from esker.server.core.text.fencing import fenced
 from esker.server.core.text.tokens import estimate_tokens
@@ -26,6 +26,9 @@ SAID = "💬"
 """Marks a passage, as opposed to a memory."""
 DONE = "✅"
 TENTATIVE = " (tentative)"
+UNCONFIRMED = " (pinned by an agent)"
+"""Marks a pinned row that no person has confirmed."""
+_READ = {"tool": " (from a tool's output)", "external": " (from outside)"}
 CONTRADICTED = " (older; a newer row says otherwise)"
 CLOSE_GROUP = "</observation-group>"
 LINE_END = 1
@@ -112,7 +115,7 @@ def own_line(row: PackRow, timezone: str, *, contradicted: bool = False) -> Rend
 
 
 def _line(row: PackRow, label: str, about: str) -> RenderedRow:
-    said, about = fenced(row.content), (TENTATIVE if row.tentative else "") + about
+    said, about = fenced(row.content), reservations(row) + about
     text = f"{label} {said}{about}"
     # The content was counted when it was written; a single space between two texts costs nothing.
     if said == row.content:
@@ -161,6 +164,23 @@ def _attribute(value: str) -> str:
 
 def _mark(row: PackRow) -> str:
     return MARK[row.priority] + (f" {DONE}" if row.category == "outcome" else "")
+
+
+class Reservable(Protocol):
+    """A row that a model is shown without its trust."""
+
+    @property
+    def kind(self) -> Kind: ...
+    @property
+    def trust(self) -> Trust: ...
+    @property
+    def tentative(self) -> bool: ...
+
+
+def reservations(row: Reservable) -> str:
+    """Return why a row is not to be taken for a person's word: it is tentative, was read, or an agent pinned it."""
+    unconfirmed = UNCONFIRMED if row.kind == "manual" and row.trust != "user" else ""
+    return (TENTATIVE if row.tentative else "") + _READ.get(row.trust, "") + unconfirmed
 
 
 def unknown_line(unknown: UnknownProject) -> str:

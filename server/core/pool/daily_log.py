@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from datetime import date, datetime
 
 from esker.server.core.clock import zone
-from esker.server.core.pack.rendering import DONE, MARK, TENTATIVE
-from esker.server.core.records import Category, Priority
+from esker.server.core.pack.rendering import DONE, MARK, reservations
+from esker.server.core.records import Category, Kind, Priority, Trust
 from esker.server.core.text.fencing import fenced
 
 _NAME = re.compile(r"\d{4}-\d\d-\d\d\.md\Z")
@@ -35,9 +35,11 @@ class Logged:
     id: str
     session_id: str
     content: str
+    kind: Kind
     priority: Priority
     category: Category
     tentative: bool
+    trust: Trust
     said_at: datetime
     superseded_by: str | None
 
@@ -102,6 +104,6 @@ def _heading(session: LoggedSession, first: str, last: str) -> str:
 def _line(row: Logged, time: str, observed: set[str]) -> str:
     """Return an observation with its marks. A row that a reflection condensed does not count as replaced."""
     done = f" {DONE}" if row.category == "outcome" else ""
-    reserved = TENTATIVE if row.tentative else ""
+    reserved = reservations(row)
     replaced = _REPLACED if row.superseded_by in observed else ""
     return f"- {MARK[row.priority]}{done} ({time}) {fenced(row.content).replace('<!--', '&lt;!--')}{reserved}{replaced}"

@@ -5,7 +5,6 @@ message that it covers; memories, oldest first; reflections; end. Derived data (
 not included. docs/decisions/pool-file.md says why.
 """
 
-import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, TypeVar, get_args
@@ -83,7 +82,7 @@ class EventLine(_StrictLine):
 
 
 class PackLine(_StrictLine):
-    """The pack of a session: frozen, so exported byte for byte, with the reasons for its rows."""
+    """The pack of a session, with the reasons for its rows. An import freezes it anew: any text could stand here."""
 
     version: Annotated[int, Field(ge=1, lt=2**31)]
     text: str
@@ -103,11 +102,6 @@ class PackLine(_StrictLine):
         if not explained or len(self.left_out) != len(self.left_out_ids):
             raise ValueError("the number of reasons must equal the number of rows")
         return self
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether the text is the frozen one; a text in which a secret was masked since then is not."""
-        return hashlib.sha256(self.text.encode()).hexdigest() == self.sha256
 
 
 class SessionLine(_StrictLine):

@@ -11,8 +11,8 @@ from datetime import date, datetime
 from zoneinfo import ZoneInfo
 
 from esker.server.core.facts.same_fact import Fingerprint, fingerprint, same_fact
-from esker.server.core.pack.rendering import TENTATIVE
-from esker.server.core.records import PRIORITIES, Category, Facet, Kind, Priority
+from esker.server.core.pack.rendering import reservations
+from esker.server.core.records import PRIORITIES, Category, Facet, Kind, Priority, Trust
 from esker.server.core.text.fencing import fenced
 
 PROFILE, RULES, ARCHITECTURE, PATTERNS = "Profile", "Hard rules", "Architecture", "Patterns"
@@ -44,6 +44,7 @@ class Remembered:
     category: Category
     facet: Facet | None
     tentative: bool
+    trust: Trust
     said_at: datetime
     created_at: datetime
     project: str | None = None
@@ -104,7 +105,7 @@ def _line_of(row: Remembered) -> str:
     """Return a row as one line of Markdown text, which cannot begin a comment that hides the lines after it."""
     text = fenced(row.content).replace("<!--", "&lt;!--")
     project = f" (project {fenced(row.project)})" if row.project and text else ""
-    return text + (TENTATIVE if row.tentative and text else "") + project
+    return text + (reservations(row) if text else "") + project
 
 
 def merge(text: str, entries: Sequence[FileEntry]) -> MergedFile:

@@ -4,7 +4,7 @@ tokens, said_at, refers_from, refers_to, valid_until, last_used_at, superseded_b
 external_id, tentative, facet, created_at
 
 -- columns: pack_row
-id, kind, priority, category, content, group_id, project, tokens, said_at, last_used_at, tentative
+id, kind, priority, category, content, group_id, project, tokens, said_at, last_used_at, tentative, trust
 
 -- name: insert
 -- Write rows and their keyword index, ordered by external id, so that two batches of the same notes cannot deadlock.
@@ -157,6 +157,12 @@ SELECT {memory} FROM memories m
 WHERE content_hash = ANY (SELECT sha256(convert_to(words, 'UTF8')) FROM unnest(%(texts)s::text[]) AS words)
   AND superseded_at IS NULL AND (session_id = %(session)s OR project = %(project)s::text)
   AND (valid_until IS NULL OR valid_until > %(now)s)
+
+-- name: confirm
+-- Record that a person confirmed a live row which was written for them; return its id.
+UPDATE memories SET trust = 'user'
+WHERE id = %(id)s AND superseded_at IS NULL AND kind IN ('note', 'manual')
+RETURNING id
 
 -- name: lock_live
 -- Lock rows that are about to be changed, and return those that are still live.

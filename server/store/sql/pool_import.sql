@@ -12,27 +12,17 @@ FROM unnest(%(clients)s::text[], %(external_ids)s::text[]) AS asked (client, ext
 JOIN sessions s ON s.client = asked.client AND s.external_id = asked.external_id
 
 -- name: insert_sessions
--- Write sessions without messages, with their events and their current packs.
+-- Write sessions without messages, with their events. Their packs are frozen anew: a file may contain any text.
 WITH new AS MATERIALIZED (
     SELECT * FROM jsonb_to_recordset(%(rows)s::jsonb) AS new (
         id text, client text, external_id text, project text, cwd text, timezone text, effective_context int,
         last_received_at timestamptz, reflect_at_tokens bigint, pack_version int, current_task text,
-        suggested_continuation text, thread_title text, created_at timestamptz, events jsonb, pack jsonb)
+        suggested_continuation text, thread_title text, created_at timestamptz, events jsonb)
 ), events AS (
     INSERT INTO session_events (pool_id, session_id, dedupe_key, kind, received_at)
     SELECT current_pool(), new.id, event.dedupe_key, event.kind, event.received_at
     FROM new
     CROSS JOIN LATERAL jsonb_to_recordset(new.events) AS event (dedupe_key text, kind text, received_at timestamptz)
-), frozen AS (
-    INSERT INTO packs (pool_id, session_id, version, text, sha256, tokens, memory_ids, pins_left, reason, created_at,
-                       reasons, left_out_ids, left_out)
-    SELECT current_pool(), new.id, pack.version, pack.text, pack.sha256, pack.tokens, pack.memory_ids, pack.pins_left,
-           pack.reason, pack.created_at, pack.reasons, pack.left_out_ids, pack.left_out
-    FROM new
-    CROSS JOIN LATERAL jsonb_to_record(new.pack) AS pack (
-        version int, text text, sha256 text, tokens int, memory_ids text[], pins_left int, reason text,
-        created_at timestamptz, reasons jsonb, left_out_ids text[], left_out jsonb)
-    WHERE new.pack IS NOT NULL
 )
 INSERT INTO sessions (pool_id, id, client, external_id, project, cwd, timezone, effective_context, last_received_at,
                       reflect_at_tokens, pack_version, current_task, suggested_continuation, thread_title, created_at,
