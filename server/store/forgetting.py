@@ -111,6 +111,12 @@ async def notes_of(connection: Connection, said_in: Mapping[str, Collection[int]
     return {str(row[0]) for row in await (await connection.execute(SQL["notes_of"], _pairs(said_in))).fetchall()}
 
 
+async def in_places(connection: Connection, phrases: Phrases) -> tuple[set[str], set[str]]:
+    """Return the ids of memories and of sessions whose project or directory may contain one of some phrases."""
+    rows = await (await connection.execute(SQL["in_places"], {"patterns": list(phrases.patterns)})).fetchall()
+    return {str(row[0]) for row in rows if row[0]}, {str(row[1]) for row in rows if row[1]}
+
+
 async def forget_notes(connection: Connection, sessions: Collection[str], notes: Collection[str]) -> None:
     """Delete the tasks, continuations and titles of sessions and of their groups that are among these notes."""
     await connection.execute(SQL["forget_notes"], {"sessions": list(sessions), "notes": list(notes)})

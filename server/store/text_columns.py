@@ -1,6 +1,6 @@
 """Every column that can hold people's words, so that what is forgotten or masked is looked for in all of them."""
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -86,6 +86,11 @@ TEXT_COLUMNS: tuple[TextColumn, ...] = tuple(
     for column in columns
 )
 """All columns with people's words. A test compares them with the catalog."""
+
+PLACES: tuple[TextColumn, ...] = tuple(
+    column for column in TEXT_COLUMNS if column.column in ("project", "cwd") and column.table != "quarantines"
+)
+"""The columns with the name or the directory of a project, which many rows share."""
 
 _IDS = "an id that Esker made"
 _CHOICE = "one of a few words, which a constraint or the code lists"
@@ -178,3 +183,17 @@ async def replace_texts(connection: Connection, column: TextColumn, values: Mapp
     rows = as_json({"row_key": list(key), "it": [value]} for key, value in values.items())
     statement = for_column(SQL[_REPLACE[column.shape]], column.table, column.column, column.key)
     await connection.execute(statement, {"rows": rows})
+
+
+async def rename_places(connection: Connection, phrases: Phrases, name: Callable[[str], str]) -> int:
+    """Give projects and directories that contain one of some phrases another name; return how many there were."""
+    renamed: set[str] = set()
+    for column in PLACES:
+        statement = for_column(SQL["distinct"], column.table, column.column)
+        rows = await (await connection.execute(statement, {"patterns": list(phrases.patterns)})).fetchall()
+        old = [value for (value,) in rows if phrases.found_in(value)]
+        if old:
+            values = {"old": old, "new": list(map(name, old))}
+            await connection.execute(for_column(SQL["rename"], column.table, column.column), values)
+        renamed.update(old)
+    return len(renamed)

@@ -100,7 +100,7 @@ def _checked(request: ForgetRequest) -> ForgetRequest:
 async def _locked(connection: Connection, doomed: Doomed) -> Doomed:
     """Lock the rows that go or change; leave out those that another transaction deleted meanwhile."""
     # In one statement, so that all locks are taken in one order.
-    ids = doomed.rows.keys() | doomed.revived.keys() | doomed.quoting.keys()
+    ids = doomed.rows.keys() | doomed.revived.keys() | doomed.quoting.keys() | doomed.placed
     existing = await memories.lock_to_delete(connection, ids)
     doomed.rows = {memory_id: row for memory_id, row in doomed.rows.items() if memory_id in existing}
     doomed.quoting = {memory_id: row for memory_id, row in doomed.quoting.items() if memory_id in existing}
@@ -117,12 +117,14 @@ async def _forget(
     now = parts.clock()
     receipt_id = new_id("fgt", now)
     said_in = {session_id: sorted(seqs) for session_id, seqs in doomed.messages.items()}
-    await bury(connection, request, doomed, receipt_id, now)
+    digests = await bury(connection, request, doomed, receipt_id, now)
     blanked = await _blank(connection, {s: sorted(seqs) for s, seqs in doomed.blanked(request).items()})
     # Otherwise recall would still find it word for word.
     await leave_out_of_passages(parts, connection, said_in)
     numbers, restored, reworded = await _delete_rows(connection, doomed.rows, list(doomed.quoting.values()))
     await forgetting.forget_notes(connection, doomed.noted_in, doomed.notes)
+    if request.selection.words:
+        await text_columns.rename_places(connection, doomed.phrases, digests.name_for)
     await jobs.forget_errors(connection, doomed.sessions)
     embedded = await vectors.delete(connection, "memory", [*numbers, *reworded])
     shown = await packs.delete_showing(connection, [*doomed.rows, *doomed.quoting])

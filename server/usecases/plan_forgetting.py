@@ -37,7 +37,8 @@ class Doomed:
     `same` are the memories that say it, `echoes` those that only repeat it, and `rows` all memories that go: also those
     drawn from them. `quoting` are memories that lose a quotation, and `revived` those that become live again. `said_in`
     are its messages and `repeated_in` those that repeat it; both leave the passages. `own` are messages whose words go
-    in any case. `notes` are tasks, continuations and titles; `phrases` is what is looked for in all columns.
+    in any case. `notes` are tasks, continuations and titles of the sessions `noted_in`, and `placed` are memories whose
+    project gets another name. `phrases` is what is looked for in all columns.
     """
 
     same: set[str]
@@ -52,6 +53,7 @@ class Doomed:
     phrases: Phrases = field(default_factory=lambda: Phrases((), ()))
     notes: set[str] = field(default_factory=set[str])
     noted_in: set[str] = field(default_factory=set[str])
+    placed: set[str] = field(default_factory=set[str])
 
     @property
     def messages(self) -> SaidIn:
@@ -88,6 +90,8 @@ async def doomed_by(connection: Connection, request: ForgetRequest) -> Doomed:
         if request.echoes:
             await _add_echoes(connection, doomed)
     await _add_notes(connection, doomed)
+    if request.selection.words:
+        await _add_places(connection, doomed)
     return doomed
 
 
@@ -267,6 +271,12 @@ async def _add_notes(connection: Connection, doomed: Doomed) -> None:
         if doomed.phrases.found_in(note):
             doomed.notes.add(note)
             doomed.noted_in.add(session_id)
+
+
+async def _add_places(connection: Connection, doomed: Doomed) -> None:
+    """Add the memories and sessions whose project or directory says one of the words."""
+    doomed.placed, sessions = await forgetting.in_places(connection, doomed.phrases)
+    doomed.noted_in |= sessions
 
 
 async def plan_of(connection: Connection, request: ForgetRequest, doomed: Doomed) -> ForgetPlan:

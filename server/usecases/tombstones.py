@@ -29,8 +29,10 @@ class SaidText:
     record_id: str = ""
 
 
-async def bury(connection: Connection, request: ForgetRequest, doomed: Doomed, receipt_id: str, now: datetime) -> None:
-    """Add tombstones for what is being forgotten.
+async def bury(
+    connection: Connection, request: ForgetRequest, doomed: Doomed, receipt_id: str, now: datetime
+) -> Digests:
+    """Add tombstones for what is being forgotten; return the hashes of the pool.
 
     Memories and words may be said again: for them only what was said up to now counts. A message that says what was
     named never comes back, whenever it was said; one that was only within some limits counts up to now.
@@ -52,6 +54,7 @@ async def bury(connection: Connection, request: ForgetRequest, doomed: Doomed, r
 
     blanks = request.with_messages or bool(doomed.own)
     await tombstones.add(connection, receipt_id, await asyncio.to_thread(made), blanks=blanks, now=now)
+    return digests
 
 
 async def are_forgotten(connection: Connection, texts: Sequence[SaidText]) -> list[bool]:

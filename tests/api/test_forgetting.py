@@ -1,5 +1,6 @@
 """A forgotten fact is gone from every column, and another fact about the same thing stays."""
 
+import asyncio
 import hashlib
 from typing import Any
 
@@ -7,8 +8,18 @@ import httpx2
 import psycopg
 import pytest
 
+from esker.server.core.facts.forgetting import ForgetRequest, Selection
+from esker.server.core.records import Principal
+from esker.server.store import audit
+from esker.server.usecases.forget import forget
+from esker.server.usecases.ingest import IncomingMessage, ingest
+from esker.server.usecases.open_session import SessionRequest, open_session
+from esker.server.usecases.pack import get_pack
+from esker.server.usecases.parts import Parts
+from esker.server.usecases.remember import Note, remember
 from tests.api.test_hygiene import ScriptedServer
 from tests.support.api import contents, observed, opened, recalled, said, tool_text
+from tests.support.databases import contents as contents_of
 from tests.support.databases import dump
 from tests.support.model_server import ModelServer
 
@@ -120,6 +131,22 @@ async def test_words_are_forgotten_in_every_text_of_the_pool(memory: ScriptedSer
     assert (receipt["memories"], receipt["messages"], receipt["left"]) == (2, 3, {})
     assert "xanadu" not in dump(owner_url).lower()
     assert [row["id"] for row in await memory.rows() if "cellar" in row["content"]] == [kept.json()["id"]]
+
+
+async def test_a_project_that_is_called_so_gets_another_name_and_stays_one_project(
+    client: httpx2.AsyncClient, owner_url: str
+) -> None:
+    session = await opened(client, project="xanadu-web", cwd="/home/me/xanadu-web")
+    await said(client, session, {"external_id": "m1", "role": "user", "content": "Never use floats for money."})
+    await observed(client, session)
+    await client.post("/v1/memories", json={"content": "The cellar is dry.", "project": "xanadu-web"})
+    receipt = await forgotten(client, words=["Xanadu"])
+    assert (receipt["memories"], receipt["left"]) == (0, {})
+    assert "xanadu" not in dump(owner_url).lower()
+    rows = (await client.get("/v1/memories")).json()["memories"]
+    [project] = {row["project"] for row in rows}
+    assert (len(rows), project.startswith("forgotten-")) == (2, True)
+    assert (await client.get(f"/v1/sessions/{session}")).json()["project"] == project
 
 
 @pytest.mark.parametrize(
@@ -283,3 +310,45 @@ async def test_no_word_of_what_was_forgotten_is_in_a_tombstone(memory: ScriptedS
     assert not [text for text, _ in rows if "xanadu" in text.lower()]
     plain = {hashlib.sha256(words.encode()).digest() for words in ("xanadu", "Xanadu", VAULT, VAULT.lower())}
     assert plain & {bytes(digest) for _, digest in rows} == set()
+
+
+# Crashes and company ------------------------------------------------------------------------------------------------
+
+
+async def test_a_crash_before_the_end_leaves_everything_as_it_was(
+    parts: Parts, who: Principal, owner_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = await open_session(parts, who.pool_id, SessionRequest("api", "s1", project="xanadu"))
+    await ingest(parts, who.pool_id, session.id, [IncomingMessage("m1", "user", VAULT)])
+    await remember(parts, who, [Note(VAULT, session_id=session.id)])
+    await get_pack(parts, who.pool_id, session.id)
+    before = contents_of(owner_url)
+
+    async def crash(*_: object) -> None:
+        raise RuntimeError("killed")
+
+    monkeypatch.setattr(audit, "insert", crash)
+    with pytest.raises(RuntimeError, match="killed"):
+        await forget(parts, who, ForgetRequest(Selection(words=["Xanadu"])))
+    monkeypatch.undo()
+    assert contents_of(owner_url) == before
+    assert (await forget(parts, who, ForgetRequest(Selection(words=["Xanadu"])))).left == {}
+
+
+async def test_forgetting_a_word_while_it_is_being_said_loses_nothing_else(
+    client: httpx2.AsyncClient, owner_url: str
+) -> None:
+    async def tell(number: int) -> None:
+        session = await opened(client, f"s{number}", project="bank")
+        texts = (f"Part {number}: the vault is called Xanadu.", f"Part {number}: never use floats for money.")
+        sent = [{"external_id": f"m{n}", "role": "user", "content": text} for n, text in enumerate(texts)]
+        await said(client, session, *sent)
+        await observed(client, session)
+
+    told = [tell(number) for number in range(6)]
+    await asyncio.gather(*told, *(forgotten(client, words=["Xanadu"]) for _ in range(3)))
+    receipt = await forgotten(client, words=["Xanadu"])
+    assert receipt["left"] == {}
+    left = dump(owner_url).lower()
+    assert "xanadu" not in left
+    assert all(f"part {number}: never use floats" in left for number in range(6))

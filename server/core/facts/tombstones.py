@@ -53,6 +53,10 @@ class Digests:
         """Return the hash of the id of a memory or a session."""
         return self._of("id", record_id)
 
+    def name_for(self, place: str) -> str:
+        """Return another name for a project or directory whose own name was forgotten; always the same one."""
+        return f"forgotten-{self._of('place', place).hex()[:12]}"
+
     def of_message(self, content_hash: bytes) -> bytes:
         """Return the hash of a message by that of its role and content."""
         return self._of("message", content_hash.hex())

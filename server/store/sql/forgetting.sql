@@ -110,3 +110,11 @@ WITH of_groups AS (
 UPDATE sessions SET current_task = NULL, suggested_continuation = NULL, thread_title = NULL
 WHERE id = ANY (%(sessions)s)
   AND ARRAY [current_task, suggested_continuation, thread_title] && %(notes)s::text[]
+
+-- name: in_places
+-- The memories and sessions whose project or directory may contain some words.
+SELECT id, NULL FROM memories WHERE project ILIKE ANY (%(patterns)s)
+UNION ALL
+SELECT NULL, id FROM sessions WHERE project ILIKE ANY (%(patterns)s) OR cwd ILIKE ANY (%(patterns)s)
+UNION ALL
+SELECT NULL, session_id FROM observation_groups WHERE cwd ILIKE ANY (%(patterns)s)

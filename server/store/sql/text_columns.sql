@@ -27,3 +27,12 @@ WHERE jsonb_build_array({key}) = new.row_key
 UPDATE {table} SET {column} = new.it -> 0
 FROM jsonb_to_recordset(%(rows)s::jsonb) AS new (row_key jsonb, it jsonb)
 WHERE jsonb_build_array({key}) = new.row_key
+
+-- name: distinct
+-- The different values of a column that may contain some words.
+SELECT DISTINCT {column} FROM {table} WHERE {column} ILIKE ANY (%(patterns)s)
+
+-- name: rename
+-- Give values of a column other names. The caller has locked the rows.
+UPDATE {table} AS t SET {column} = new.name
+FROM unnest(%(old)s::text[], %(new)s::text[]) AS new (old, name) WHERE t.{column} = new.old
