@@ -16,6 +16,7 @@ from esker.server.usecases.authenticate import create_key, create_pool, list_key
 from esker.server.usecases.parts import Parts
 from tests.support.api import PATIENCE
 from tests.support.kept_servers import KeptServer
+from tests.support.serving import serving_app
 
 
 @pytest.fixture
@@ -88,6 +89,18 @@ async def test_a_revoked_key_is_refused_at_once_and_keys_stay_required(served: s
         assert await revoke_key(parts, key="a", pool="default") == [key.id]
         assert (await client.get("/v1/memories", headers=bearer(key.key))).status_code == 401
         assert (await client.get("/v1/memories")).status_code == 401
+
+
+async def test_a_key_that_was_revoked_on_one_server_is_refused_by_another_at_once(served: str, parts: Parts) -> None:
+    key = await create_key(parts, name="a", pool="default", scopes=["read"])
+    async with (
+        serving_app(make_app(parts)) as other,
+        httpx2.AsyncClient(timeout=PATIENCE, headers=bearer(key.key)) as client,
+    ):
+        servers = (served, other)
+        assert [(await client.get(f"{url}/v1/memories")).status_code for url in servers] == [200, 200]
+        await revoke_key(parts, key="a", pool="default")
+        assert [(await client.get(f"{url}/v1/memories")).status_code for url in servers] == [401, 401]
 
 
 async def test_an_expired_key_is_refused(served: str, parts: Parts) -> None:

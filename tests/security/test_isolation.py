@@ -109,6 +109,8 @@ ROUTES: dict[tuple[str, str], list[Ask]] = {
     ],
     ("GET", "/v1/quarantines"): [Ask(same=False)],
     ("DELETE", "/v1/quarantines/{quarantine_id}"): [Ask(path={"quarantine_id": "{quarantine}"})],
+    ("GET", "/v1/retention"): [Ask()],
+    ("PUT", "/v1/retention"): [Ask(body={"messages_days": 30_000})],
     ("POST", "/v1/recall"): [
         Ask(body={"query": "{word} boat ripe", "limit": 50}, same=False),
         Ask(body={"query": "boat", "session_id": "{session}"}),
