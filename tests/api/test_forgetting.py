@@ -352,3 +352,15 @@ async def test_forgetting_a_word_while_it_is_being_said_loses_nothing_else(
     left = dump(owner_url).lower()
     assert "xanadu" not in left
     assert all(f"part {number}: never use floats" in left for number in range(6))
+
+
+async def test_what_a_forgotten_session_said_before_stays_forgotten(client: httpx2.AsyncClient) -> None:
+    session, other = await opened(client), await opened(client, "s2")
+    old = {"role": "user", "content": "The tent is blue.", "sent_at": "2026-03-02T12:00:00Z"}
+    await said(client, session, {**old, "external_id": "m1"})
+    await forgotten(client, session_id=session)
+    late = {**old, "external_id": "m2", "content": "The boat is red."}
+    anew = {**late, "external_id": "m3", "sent_at": "2190-01-01T00:00:00Z"}
+    assert (await said(client, session, late))["forgotten"] == 1
+    assert (await said(client, session, anew))["forgotten"] == 0
+    assert (await said(client, other, late))["forgotten"] == 0
