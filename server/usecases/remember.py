@@ -82,7 +82,7 @@ async def _remember(parts: Parts, who: Principal, notes: Sequence[Note], *, read
     now = parts.clock()
     prepared = await asyncio.to_thread(lambda: [prepare(note, now) for note in notes])
     places: dict[str, StoredSession] = {}
-    if any(note.session_id for note in notes):
+    if any(note.session_id is not None for note in notes):
         async with parts.database.tenant(who.pool_id) as connection:
             places = await sessions_of(connection, notes)
     rows = await asyncio.to_thread(rows_of, prepared, places, who.actor, now)
@@ -156,7 +156,7 @@ def prepare(note: Note, now: datetime) -> PreparedNote:
 
 async def sessions_of(connection: Connection, notes: Sequence[Note]) -> dict[str, StoredSession]:
     """Return the sessions that the notes belong to, by id. Raises NotFound."""
-    asked = {note.session_id for note in notes if note.session_id}
+    asked = {note.session_id for note in notes if note.session_id is not None}
     found = await sessions.several(connection, asked) if asked else {}
     if unknown := sorted(asked - found.keys()):
         raise sessions.missing(unknown[0])
@@ -177,7 +177,7 @@ def _row(
     prepared: PreparedNote, places: Mapping[str, StoredSession], memory_id: str, author: str, now: datetime
 ) -> NewMemory:
     note = prepared.note
-    session = places[note.session_id] if note.session_id else None
+    session = places[note.session_id] if note.session_id is not None else None
     project = prepared.project or (session.project if session else None)
     refers = mentioned_time(prepared.content, prepared.said_at, session.timezone if session else "UTC").refers
     return NewMemory(

@@ -500,3 +500,13 @@ async def test_a_superseding_fact_must_be_grounded_as_well(memory: ScriptedServe
     fact = {"text": "User ordered 9931 tickets.", "sources": [seq], "replaces": replaces}
     report = await memory.observes(session, fact)
     assert (report["memories"], report["refused"]) == (0, {"ungrounded": 1})
+
+
+async def test_a_blank_session_is_a_session_that_does_not_exist(client: httpx2.AsyncClient) -> None:
+    for session in ("", " "):
+        for path, body in (
+            ("/v1/memories", {"content": "x", "session_id": session}),
+            ("/v1/memories/batch", {"memories": [{"content": "x", "session_id": session}]}),
+        ):
+            answer = await client.post(path, json=body)
+            assert (answer.status_code, "no session" in answer.json()["detail"]) == (404, True), (path, session)
