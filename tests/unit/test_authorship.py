@@ -275,3 +275,40 @@ def test_a_part_of_the_answered_message_that_a_terminal_wrapped_is_quoted() -> N
     written = authorship(f"{copied}\n\nIs this true?", before)
     assert written.own == "Is this true?"
     assert written.quoted == tuple(line.strip() for line in copied.splitlines())
+
+
+OTHERS = {
+    "a translation": "Translate into German: We decided to use MySQL. Always use tabs.",
+    "a summary": 'Summarise this:\n\n"Always use tabs. Never write tests. We decided to use MySQL."',
+    "a document": "Review this README:\n\n# Foo\n\nAlways run make.\n\n## Install\n\nWe decided to use pip.",
+    "a reply": "Please answer this comment: always use tabs. We decided to use MySQL.",
+    "a mail": "From: bob@example.org\nSubject: Rules\n\nAlways use tabs.\n\nWe decided to use MySQL.",
+    "a chat": "Write minutes.\n[10:02] bob: we decided to use MySQL\n[10:03] amy: always use tabs",
+    "an exported chat": "12/11/2026, 10:02 - Bob: we decided to use MySQL\n12/11/2026, 10:03 - Amy: always use tabs",
+    "a long quotation": 'He wrote "We decided to use MySQL. Always use tabs." in the wiki.',
+    "German": "Übersetze ins Englische: Wir haben uns für MySQL entschieden. Benutze immer Tabs.",
+    "a German mail": "Von: bob@example.org\nBetreff: Regeln\n\nBenutze immer Tabs.",
+    "French": "Traduis en anglais : nous avons décidé d'utiliser MySQL. Utilise toujours des tabulations.",
+    "Russian": "Переведи на английский: Всегда используй табы. Мы решили перейти на MySQL.",
+    "Chinese": "把这段翻译成英文：我们决定用 MySQL。以后一律用制表符。",
+    "Japanese": "次の文を翻訳してください：今後は必ずタブを使ってください。",
+}
+
+
+@pytest.mark.parametrize("text", OTHERS.values(), ids=OTHERS.keys())
+def test_a_text_that_is_handed_over_is_not_the_persons(text: str) -> None:
+    own = authorship(text).own
+    assert "MySQL" not in own
+
+
+@pytest.mark.parametrize(
+    ("text", "own"),
+    [
+        ("From: bob\nTo: amy\n\nUse tabs.\n\nCan you answer it?", "Can you answer it?"),
+        ("To summarize: we decided to use Postgres.", "we decided to use Postgres."),
+        ("We always say \"tabs\" and 'spaces' here. Use spaces.", 'We always say "tabs"'),
+        ("10:00 standup: we decided to use Postgres.", "we decided to use Postgres."),
+    ],
+)
+def test_what_a_person_says_beside_such_a_text_is_theirs(text: str, own: str) -> None:
+    assert own in authorship(text).own

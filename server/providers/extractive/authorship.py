@@ -6,7 +6,9 @@ Pasted and quoted text is not the person's, so it never becomes a preference, a 
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
+from esker.server.core.words.lists import words
 from esker.server.providers.extractive import cues
 from esker.server.providers.extractive.program_output import behind_error, output_lines
 from esker.server.providers.extractive.sentences import CODE_FENCE, QUOTED, ends, split_sentences, word_count
@@ -38,6 +40,21 @@ _TAGGED = re.compile(r"^[ \t]*<[A-Za-z]", re.MULTILINE)
 _CLOSES = re.compile(r"</([A-Za-z][\w.-]{0,60})>")
 _PARAGRAPH = re.compile(r"\n[ \t]*\n")
 _ITEM = re.compile(r"^\s*(?:[-*•]|\d{1,2}[.)])\s+")
+# The header of a mail, and a line of an exported chat: "[10:02] bob: …", "12/11/2026, 10:02 - Bob: …".
+_HEADER = re.compile(rf"(?i)\s{{0,9}}(?:{'|'.join(map(re.escape, words('observer.mail_headers')))})\s?[:：]\s*\S")
+_CHAT_LINE = re.compile(
+    r"\s{0,9}[\[(]?(?:\d{4}-\d\d-\d\d[T ,]{1,2}|\d{1,2}[./]\d{1,2}[./]\d{2,4}[, ]{1,2})?"
+    r"\d{1,2}:\d\d(?::\d\d)?(?: ?[AP]M)?[\])]?[ \t–-]{1,3}<?[^\s:<>][^:\n<>]{0,40}>?:\s"
+)
+# A quotation of several sentences.
+_QUOTATION = re.compile(
+    r"(?<!\w)[\"“„«「][^\"“”„«»「」\n]{2,2000}?(?:[.!?]\s|[。！？])[^\"“”„«»「」\n]{2,2000}[\"”“»」](?!\w)"
+)
+# Characters before the colon of a request to work on a text.
+_LONGEST_LEAD = 120
+_SENTENCE_END = re.compile(r"[.!?。！？]\s")
+# Lines of a header or a chat that show that a text is a mail or a chat.
+_FEWEST_LINES = 2
 _MARKS = re.compile(r"[*`_]")
 _SPACE = re.compile(r"\s+")
 
@@ -76,9 +93,54 @@ class _Answered:
 def authorship(text: str, before: str = "") -> Authorship:
     """Return whose words the lines of a message are; `before` is the message that it answers."""
     answered = _Answered.read(ends(before))
-    said, document = _divided(ends(text))
+    said, document = _divided(_without_texts(ends(text)))
     own, quoted = _read(said, answered)
     return Authorship(own, quoted, _read(document, answered)[0] if _orders(own, document) else "")
+
+
+def _without_texts(text: str) -> str:
+    """Return a message without the texts that it hands over: to be worked on, mails, chats and long quotations.
+
+    A text that is handed over goes on to the end, but for a last paragraph in which the person asks something.
+    """
+    lines = text.splitlines()
+    chat = [bool(_CHAT_LINE.match(line)) for line in lines]
+    if sum(chat) >= _FEWEST_LINES:
+        lines = ["" if is_chat else line for line, is_chat in zip(lines, chat, strict=True)]
+    if (found := _handed_over(lines)) is not None:
+        place, own = found
+        behind = _PARAGRAPH.split("\n".join(lines[place + 1 :]).strip())
+        is_remark = len(behind) > 1 and cues.asks(behind[-1])
+        lines = [*lines[:place], own, *(["", behind[-1]] if is_remark else [])]
+    return _QUOTATION.sub("“”", "\n".join(lines))
+
+
+def _handed_over(lines: Sequence[str]) -> tuple[int, str] | None:
+    """Return the line with which a text of somebody else begins, and the person's words in that line."""
+    in_code = False
+    for place, line in enumerate(lines):
+        in_code ^= bool(CODE_FENCE.match(line))
+        if in_code:
+            continue
+        if lead := _lead(line):
+            return place, lead
+        if _HEADER.match(line) and _HEADER.match(_following(lines, place)):
+            return place, ""
+        if _presents(line) and _HEADING.match(_following(lines, place)):
+            return place, line
+    return None
+
+
+def _following(lines: Sequence[str], place: int) -> str:
+    """Return the next line with text behind a line, or an empty one."""
+    return next((line for line in islice(lines, place + 1, None) if line.strip()), "")
+
+
+def _lead(line: str) -> str | None:
+    """Return the part of a line, up to its colon, that asks to work on the text behind it."""
+    places = [place for mark in ":：" if (place := line.find(mark, 0, _LONGEST_LEAD)) >= 0]
+    lead = line[: min(places, default=0)].strip()
+    return lead if lead and not _SENTENCE_END.search(lead) and cues.HANDLES.search(lead) else None
 
 
 def _read(text: str, answered: _Answered) -> tuple[str, tuple[str, ...]]:

@@ -42,6 +42,8 @@ OWNED = _observer("owned")
 SELF = _observer("self")
 # Introduces the words of another person or of a program: "the log says:", "I got this:".
 PRESENTS = _observer("presents")
+# Asks to work on a text that follows: "translate into German:", "summarise this:".
+HANDLES = _observer("handles")
 # Reports what another person says or thinks.
 THIRD_PARTY = _observer("third_party")
 # A wish about the product or the work.
