@@ -29,10 +29,10 @@ CONDITIONS = (":?", ":+")
 _CLOSED = r"\\{0,8}+[\"'`]?[\])]{0,2}+[*_`]{0,3}+(?:[ \t]?\([^()\n]{1,40}\))?[*_]{0,3}+"
 _ASSIGN = Pattern(
     rf"{_CLOSED}[ \t]{{0,40}}+(?P<sign>:=|=>|->|={{1,3}}+|[:：＝→⇒])(?!//)[*_]{{0,3}}+(?P<space>[ \t]{{0,80}}+)"
-    r"(?:(?:[&*]?[A-Za-z][\w.\[\]|?<>' ]{0,40}=[ \t]{0,9}+)(?=[\"'`]))?"
+    r"(?:(?:[&*]?'?[A-Za-z][\w.\[\]|?<>' ]{0,40}=[ \t]{0,9}+)(?=[\"'`]))?"
 )
 _PAIR = Pattern(
-    r"\\{0,8}[\"']?[\s,;/{]{1,60}(?:-{1,2}\s{0,8})?\\{0,8}[\"']?"
+    r"\\{0,8}[\"']?[\s,;/{]{1,60}(?:[\w-]{1,20}=\"[^\"\n]{0,60}\"\s{1,4}){0,2}(?:-{1,2}\s{0,8})?\\{0,8}[\"']?"
     r"(?:value|val|content|secretValue|default|body|secret-string)\\{0,8}[\"']?(?:\s{0,8}[:=]\s{0,8}|[ \t]{1,4})",
     re.IGNORECASE,
 )
@@ -41,7 +41,12 @@ _NEXT = Pattern(r"\\{0,8}+[\"'`]\s{0,20},\s{0,40}(?=\\{0,8}[\"'`])")
 _CELL = Pattern(r"[*_`]{0,3}\s?(?P<bar>[|\t])[ \t]{0,40}[*_`]{0,3}(?P<value>[^|\n\t`*]{1,400})")
 _ROW = Pattern(r"[|\n][ \t*_`]{0,40}(?:[\w-]{1,20} ){0,3}\Z")
 _SPACE = Pattern(r"[\"'`]?[ \t]{1,40}(?=[^\s])")
-_BELOW = Pattern(r"[*_]{0,3}\s?[:：][*_]{0,3}[ \t]{0,8}\r?\n[ \t>|+-]{0,20}(?P<value>[^\s`]{6,200})[ \t]*(?=\n|\Z)")
+_BELOW = Pattern(
+    r"(?:[*_]{0,3}\s?[:：][*_]{0,3}[ \t]{0,8}(?:[|>][+-]?)?[ \t]{0,4}\r?\n|\"\r?\n\r?\n)"
+    r"[ \t>|+-]{0,20}(?P<value>[^\s`]{6,200})[ \t]*(?=\r?\n|\Z)"
+)
+_PLIST = Pattern(r"</key>\s{0,40}<string>(?P<value>[^<\n]{1,4096})")
+_LIST = Pattern(r"\[\s{0,20}(?=[^\]\n]{6,4000}\])")
 _ELEMENT = Pattern(r"(?:[ \t][^<>\n]{0,200})?>\s{0,80}(?P<value>[^<\n]{1,4096})")
 
 _OPENING = Pattern(r"(?P<prefix>[A-Za-z@$]{0,2}+)(?P<slashes>\\{0,8}+)(?P<quote>\"\"\"|'''|[\"'`“„«「『‘])")
@@ -54,7 +59,7 @@ _LINE_START = Pattern(
     r"(?:(?:export|set|local|declare(?: -\w+)?|readonly|env|typeset|Environment=|ENV|ARG)[ \t]{0,4})?[\"']?\Z"
 )
 _SETTER = Pattern(r"(?i)(?:\bset -\w{1,4}|\bsetx|\bsetenv|\bENV|\bARG|\bSetEnv|\bfastcgi_param|\benv)[ \t]{1,8}\Z")
-_TYPE_NAME = Pattern(r"(?:[A-Z][a-z]+){1,6}\Z")
+_TYPE_NAME = Pattern(r"(?:[A-Z][a-z]+){1,6}\Z|_?[a-z]+(?:_[a-z]+)+\W{0,3}\Z")
 _CALLED = Pattern(r"[A-Za-z_][\w.]{0,60}[(\[]")
 
 
@@ -142,6 +147,9 @@ def _assignment(text: str, name: _Name, strength: Strength) -> Value | None:
     found = _ASSIGN.match(text, name.end)
     if not found:
         return None
+    opened = _LIST.match(text, found.end())
+    if opened:
+        return _list(text, opened.end(), strength)
     line = _is_setting(text, name, found)
     value = read_value(text, found.end(), line=line)
     if value is None:
@@ -151,6 +159,15 @@ def _assignment(text: str, name: _Name, strength: Strength) -> Value | None:
     if value and value.form is Form.QUOTED and text[name.start] == "-" and strength is Strength.PASSWORD:
         return None if is_placeholder(text[value.start : value.end]) else value
     return value if value and _accepted(text, value, strength, value.form) else None
+
+
+def _list(text: str, place: int, strength: Strength) -> Value | None:
+    """Return all items of a list whose first one is a secret."""
+    first = read_value(text, place)
+    if first is None or not _accepted(text, first, strength, first.form):
+        return None
+    end = text.find("]", first.end, first.end + _LONGEST_QUOTED)
+    return first if end < 0 else Value(place, end, Form.QUOTED)
 
 
 def _accepted(text: str, value: Value, strength: Strength, form: Form) -> bool:
@@ -214,6 +231,8 @@ def _quoted(text: str, opening: re.Match[str]) -> Value | None:
 def _element(text: str, name: _Name, strength: Strength) -> Value | None:
     """Return the content of an XML element, or of one whose attribute holds the name."""
     before = text[name.start - 1 : name.start]
+    if before == ">" and (found := _PLIST.match(text, name.end)):
+        return _named_group(text, found, strength, Form.QUOTED)
     if before not in ("<", ":", '"') or ">" not in text[name.end : name.end + 200]:
         return None
     found = _ELEMENT.match(text, name.end + (before == '"'))
@@ -247,7 +266,9 @@ def _next_argument(text: str, name: _Name, strength: Strength) -> Value | None:
     """Return the argument behind a quoted name, as in `define("DB_PASSWORD", "…")`."""
     found = _NEXT.match(text, name.end)
     value = read_value(text, found.end()) if found else None
-    return value if value and _accepted(text, value, strength, Form.BARE) else None
+    if value is None or " " in text[value.start : value.end]:
+        return None
+    return value if _accepted(text, value, strength, Form.BARE) else None
 
 
 def _cell(text: str, name: _Name, strength: Strength) -> Value | None:

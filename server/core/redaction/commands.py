@@ -7,14 +7,19 @@ from functools import cache
 from importlib.resources import files
 from typing import cast
 
+from esker.server.core.redaction.patterns import Pattern
 from esker.server.core.redaction.scan import Scan
 from esker.server.core.redaction.spans import Span
-from esker.server.core.redaction.values import is_placeholder
+from esker.server.core.redaction.values import SHORTEST, is_placeholder, looks_random
 
 # Characters of a command in which its options are looked for.
 _LONGEST_COMMAND = 2000
 _END_OF_COMMAND = re.compile(r"[\n|;&]")
-_VALUE = r"(?P<value>\"[^\"\n]{4,400}\"|'[^'\n]{4,400}'|[^\s\"'`;|&)<>]{4,400})"
+_ECHO = frozenset(("echo", "printf"))
+_PIPED = Pattern(
+    r"(?:echo|printf)\s{1,4}(?:-\w{1,4}\s{1,4})?[\"']?(?:[\w.-]{1,40}:)?(?P<value>[^\s\"'|;&:]{6,200})[\"']?\s{0,4}\|\s{0,4}(?P<reader>[a-z-]{2,12})\b"
+)
+_VALUE = r"(?P<value>\"[^\"\n]{4,400}\"|'[^'\n]{4,400}'|[^\s\"'`;|&)<>\\]{4,400})"
 _FORMS = {
     "attached": rf"(?<=\s)(?:{{option}}){_VALUE}",
     "spaced": rf"(?<=\s)(?:{{option}})[= ]\s{{{{0,4}}}}(?!-){_VALUE}",
@@ -25,10 +30,20 @@ _FORMS = {
 
 
 @cache
+def _readers() -> frozenset[str]:
+    return frozenset(cast(list[str], _tables()["readers"]))
+
+
+@cache
+def _tables() -> dict[str, object]:
+    text = files("esker.server.core.redaction").joinpath("commands.toml").read_text(encoding="utf-8")
+    return tomllib.loads(text)
+
+
+@cache
 def _options() -> tuple[tuple[frozenset[str], tuple[str, ...], str], ...]:
     """Return words that the names of the programs contain, these names, and the pattern of each kind of option."""
-    text = files("esker.server.core.redaction").joinpath("commands.toml").read_text(encoding="utf-8")
-    rows = cast(list[list[str]], tomllib.loads(text)["options"])
+    rows = cast(list[list[str]], _tables()["options"])
     return tuple(
         (
             frozenset(re.split(r"[|-]", programs)),
@@ -46,6 +61,11 @@ def _pattern(pattern: str) -> re.Pattern[str]:
 
 def arguments(scan: Scan) -> Iterator[Span]:
     """Yield the secrets among the arguments of programs."""
+    if scan.words & _ECHO:
+        for found in _PIPED.finditer(scan.text):
+            value = found["value"]
+            if found["reader"] in _readers() and not is_placeholder(value) and looks_random(value, SHORTEST):
+                yield Span(found.start("value"), found.end("value"))
     for words, programs, pattern in _options():
         for program in programs if words & scan.words else ():
             yield from _in_commands(scan.text, program, pattern)
@@ -66,6 +86,8 @@ def _in_commands(text: str, program: str, pattern: str) -> Iterator[Span]:
 def _in_command(text: str, start: int, end: int, pattern: str) -> Iterator[Span]:
     for found in _pattern(pattern).finditer(text, start, end):
         value = found["value"].strip("\"'")
-        if not is_placeholder(value) and not value.isdigit():
+        # A word such as `login` may be prose; an option is not.
+        sure = found[0][0] in "-/" or looks_random(value, SHORTEST)
+        if sure and not is_placeholder(value) and not value.isdigit():
             first = found.start("value") + (found["value"][0] in "\"'")
             yield Span(first, first + len(value))

@@ -54,12 +54,13 @@ _NETRC = Pattern(
 _WEB_KEY = Pattern(r"[\"'](?:d|p|q|dp|dq|qi|k)[\"']\s{0,4}:\s{0,4}[\"'](?P<value>[\w-]{16,})[\"']")
 _XML_KEY = Pattern(r"<(?:D|P|Q|DP|DQ|InverseQ)>(?P<value>[A-Za-z0-9+/=\s]{16,2000})</")
 _AUTH = Pattern(r"(?i)auth[\"']?\s{0,4}[:=]\s{0,4}[\"']?(?P<value>[A-Za-z0-9+/]{12,512}={0,2})")
+_AUTH_PAIR = Pattern(r"(?i)auth[\"']?\s{0,4}[:=]\s{0,4}[\"']?[\w.@+-]{1,60}:(?P<value>[^\s\"',;:/]{6,200})")
 _AWS_PAIR = Pattern(r"(?:AKIA|ASIA)[A-Z0-9]{16}[\s,:;|\"'`]{1,8}(?P<value>[A-Za-z0-9+/]{40})(?![A-Za-z0-9+/=])")
 _QUERY = Pattern(r"(?i)\w{3,9}=(?P<value>[\w%.+/=~-]{20,512})")
 _SIGNATURES = frozenset(("sig", "signature", "token", "code", "hmac"))
 _NETRC_WORDS = frozenset(("machine", "default"))
 _AUTH_WORDS = frozenset(("auth",))
-_HEADING = Pattern(r"[\w /.-]{0,40}")
+_HEADING = Pattern(r"(?:[\w/.-]{1,30} ?){0,3}")
 _COLUMNS = Pattern(r"(?P<separator>[,;\t|])")
 
 
@@ -77,6 +78,7 @@ def known_files(scan: Scan) -> Iterator[Span]:
     if "inverseq" in scan.words:
         yield from _values(_XML_KEY.finditer(text), "private-key")
     yield from _values(scan.matches(_AUTH, _AUTH_WORDS), least=12)
+    yield from _values(scan.matches(_AUTH_PAIR, _AUTH_WORDS), least=6)
     if "AKIA" in text or "ASIA" in text:
         yield from _values(_AWS_PAIR.finditer(text), "aws-secret")
     yield from _values(scan.matches(_QUERY, _SIGNATURES), "signature", 20)
@@ -170,5 +172,7 @@ def _cells(place: int, line: str, separator: str, wanted: list[tuple[int, Streng
         cell = cells[column]
         start = place + sum(len(before) + 1 for before in cells[:column]) + len(cell) - len(cell.lstrip(" \t\"'`*"))
         value = cell.strip(" \t\r\n\"'`*")
+        if " " in value:
+            continue
         if is_secret(value, strength, Form.BARE) or (strength is Strength.PASSWORD and looks_random(value, 6)):
             yield Span(start, start + len(value))

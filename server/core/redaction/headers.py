@@ -44,7 +44,7 @@ _ATTRIBUTES = frozenset(
 _AFTER_SCHEME = Pattern(r"[^\s:/@\"'<>\\]{0,200}+:(?P<value>[^\s\"'`<>|\\]{1,500}+)")
 _HOST = Pattern(r"@(?=[\w\[.-]+(?::\d+|:\$?\{?\w+\}?)?(?:[,/?#]|\Z|[^\w@]))")
 _PORT = Pattern(r"\d{1,5}(?:/|\Z|[?#])")
-_USER_TOKEN = Pattern(r"(?P<value>[\w-]{16,500}+)@")
+_USER_TOKEN = Pattern(r"(?P<value>(?=[a-z-]*[A-Z\d])[\w-]{10,500}+)@")
 
 
 def headers(scan: Scan) -> Iterator[Span]:
@@ -114,4 +114,4 @@ def _password(text: str, place: int) -> Span | None:
 
 def _token(text: str, place: int) -> Span | None:
     found = _USER_TOKEN.match(text, place)
-    return Span(place, found.end("value"), "url-password") if found and looks_random(found["value"], 16) else None
+    return Span(place, found.end("value"), "url-password") if found and looks_random(found["value"], 10) else None

@@ -9,12 +9,12 @@ from esker.server.core.redaction.names import Strength, word_set, word_table
 from esker.server.core.redaction.patterns import Pattern
 from esker.server.core.redaction.scan import Scan, places
 from esker.server.core.redaction.spans import Span
-from esker.server.core.redaction.values import Form, is_last_word, is_secret, looks_random
+from esker.server.core.redaction.values import SHORTEST, Form, is_last_word, is_secret, looks_random
 from esker.server.core.words.lists import any_of
 
 # Characters between a name and the verb: "the password for the server in the hall is".
 _LONGEST_GAP = 60
-_NO_GAP = Pattern(r"[\n.;!?\"'(){}<>|。，,]")
+_NO_GAP = Pattern(r"\.(?!\w)|[\n;!?\"'(){}<>|。，,]")
 _OPENED = Pattern(r"[¡¿]?[\"'`“„«「『‘]?\s?[¡¿]?")
 _ENDS_SENTENCE = Pattern(r"[.!]?[\"'`)]?\s*(?:\n|\Z)")
 _PAIR = Pattern(
@@ -45,6 +45,12 @@ _WITH_TWO_ARGUMENTS = frozenset(
         "plainauth",
     )
 )
+_NEARBY = Pattern(r"(?:[ \t]{1,3}[^\s.,;:!?()A-Za-z0-9]{1,20}){0,2}[ \t]{1,3}(?P<value>[A-Za-z0-9!#$%&*+=?@_-]{6,64})")
+# "uses … as its password"; it begins with a space so that a long text is not tried at each character.
+_REVERSED = Pattern(
+    r"\s(?P<value>[^\s\"'`,;:]{6,64})\s{1,3}(?:as|is)\s{1,3}(?:(?:its|the|a|my|your|his|her|their|our)\s{1,3})?"
+    r"(?:\w{1,20}\s{1,3})?(?:password|passphrase|passcode)\b"
+)
 _PHRASE = Pattern(r"[\"']?[^\n:=]{0,30}[:=]\s{0,9}[\"'`]?(?P<value>(?:[a-z]{3,10}[ ,]{1,3}){11,24}[a-z]{3,10})\b")
 
 
@@ -68,7 +74,8 @@ def _names() -> tuple[_Name, ...]:
 def _separator(language: str) -> re.Pattern[str]:
     verbs = any_of(word_table("prose.verbs").get(language, ["="]))
     return re.compile(
-        rf"(?i)[*_`]{{0,3}}[:：=][*_`]{{0,3}}\s{{0,4}}|(?<![a-z]){verbs}(?:[:：]?\s{{1,4}}|(?<![a-z]))|(?=[\"“«「])"
+        rf"(?i)[*_`]{{0,3}}[:：=][*_`]{{0,3}}\s{{0,4}}|(?<![a-z]){verbs}(?:[:：]?\s{{1,4}}|(?<![a-z]))"
+        r"|[-–—]\s{1,4}|(?<=\s)(?=[\"'])|(?=[“«「])"
     )
 
 
@@ -105,10 +112,13 @@ def _index() -> tuple[dict[str, list[_Name]], dict[str, list[_Name]]]:
 
 
 def _behind(text: str, start: int, end: int, language: str, strength: Strength) -> Span | None:
+    name_is_latin = text[start:end].isascii() or strength is Strength.TOKEN
     before, after = text[start - 1 : start], text[end : end + 1]
     if (before.isascii() and before.isalnum()) or (after.isascii() and after.isalnum()):
         return None
     found = _separator(language).search(text, end, end + _LONGEST_GAP)
+    if not found and not name_is_latin:
+        return _nearby(text, end)
     if not found or text.startswith(CONDITIONS, end) or _NO_GAP.search(text, end, found.start()):
         return None
     opened = _OPENED.match(text, found.end())
@@ -117,6 +127,14 @@ def _behind(text: str, start: int, end: int, language: str, strength: Strength) 
         return None
     word = text[value.start : value.end].rstrip("!”»」")
     return Span(value.start, value.start + len(word)) if _told(text, value.end, word, strength, language) else None
+
+
+def _nearby(text: str, end: int) -> Span | None:
+    """Return a random word soon behind a name that is not in Latin letters, so that it stands out."""
+    found = _NEARBY.match(text, end)
+    if found and looks_random(found["value"], SHORTEST):
+        return Span(found.start("value"), found.end("value"))
+    return None
 
 
 def _told(text: str, end: int, word: str, strength: Strength, language: str) -> bool:
@@ -130,6 +148,9 @@ def _told(text: str, end: int, word: str, strength: Strength, language: str) -> 
 
 def _pairs(scan: Scan) -> Iterator[Span]:
     pairs = scan.matches(_PAIR, word_set("prose.pairs", "words"))
+    for found in _REVERSED.finditer(scan.text) if "password" in scan.words else ():
+        if looks_random(found["value"], 6) and is_secret(found["value"], Strength.PASSWORD, Form.PROSE):
+            yield Span(found.start("value"), found.end("value"))
     for found in (*pairs, *scan.matches(_TWO_ARGUMENTS, _WITH_TWO_ARGUMENTS)):
         word = found["value"].rstrip(".,;)")
         if looks_random(word, 6) and is_secret(word, Strength.PASSWORD, Form.PROSE):

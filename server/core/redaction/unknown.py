@@ -15,7 +15,8 @@ _TOKEN = Pattern(
     re.ASCII,
 )
 _AFTER_LOGIN = Pattern(
-    r"(?i)(?:login|authenticate|sign-?in|logon)\s{1,4}(?:--?[\w-]{1,30}[= ])?[\"']?(?P<body>[\w.~+/=-]{20,512}+)"
+    r"(?i)(?:login|authenticate|sign-?in|logon)\s{1,4}(?:--?[\w-]{1,30}[= ])?(?:<<<\s?)?[\"']?"
+    r"(?P<body>[\w.~+/=-]{20,512}+)"
 )
 _SEPARATOR = Pattern(r"[_.-]")
 _LOGIN = frozenset(("login", "logon", "authenticate", "sign", "signin"))

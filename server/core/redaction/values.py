@@ -27,7 +27,7 @@ _REFERENCE = Pattern(
     r"""(?xi)
       https?:// | (?:~|\.{1,2}|\$HOME)?/(?:[\w.@-]{1,60}/){1,30}[\w.@*-]{0,60}\Z | /[a-z_.-]{2,30}\Z | ~/
     | [a-z]:[\\/]{1,2}\w
-    | [\w./-]{1,200}\.(?:pem|key|crt|cer|json|ya?ml|toml|txt|env|md|py|ts|js|go|rs|conf|cfg|ini|html?|sh)\Z
+    | [\w./-]{1,200}\.(?:pem|key|crt|cer|json|ya?ml|toml|txt|env|md|py|ts|js|go|rs|conf|cfg|ini|html?|sh)(?::\d+){0,2}\Z
     """
 )
 _CODE = Pattern(r"[A-Za-z_]\w*(?:(?:\.|->|::|\?\.)[A-Za-z_]\w*)+[\w.]*\Z")
@@ -85,7 +85,7 @@ def _mixed(value: str) -> bool:
 
 
 def _quoted(value: str, strength: Strength) -> bool:
-    if _REFERENCE.match(value) and not _long_random(value):
+    if value.endswith(":") or (_REFERENCE.match(value) and not _long_random(value)):
         return False
     if " " in value:
         words = set(re.findall(r"\w+", value.lower()))
@@ -95,7 +95,7 @@ def _quoted(value: str, strength: Strength) -> bool:
         return True
     if strength is Strength.TOKEN:
         return _mixed(value) or len(value) >= 20 or value.isalnum()
-    return looks_random(value, 8) and not _CODE.match(value) and len(set(value)) > 7
+    return looks_random(value, 8) and not _CODE.match(value) and len(set(value)) > 7 and ":" not in value
 
 
 def _long_random(value: str) -> bool:
@@ -113,7 +113,9 @@ def _unquoted(value: str, strength: Strength, form: Form) -> bool:
     if _mixed(value):
         return not _MEASURE.match(value) or (form is Form.BARE and bool(re.search(r"\d\d\Z", value)))
     return (
-        strength is Strength.PASSWORD and form is not Form.LINE and bool(_UNUSUAL.search(value) or _HUMAN.match(value))
+        strength is Strength.PASSWORD
+        and form is not Form.LINE
+        and bool(_UNUSUAL.search(value.strip("*_")) or _HUMAN.match(value))
     )
 
 
