@@ -128,7 +128,7 @@ class Database:
         except (psycopg.OperationalError, psycopg.InterfaceError) as error:
             raise Unavailable(f"The database cannot answer: {_first_line(error)}.") from error
         except psycopg.Error as error:
-            # The other lines repeat the row, and whoever logs the error would log it.
+            # The other lines may quote what the statement was given, and the error may be logged.
             error.args = (_first_line(error),)
             raise
 

@@ -12,8 +12,6 @@ from starlette.types import Receive, Scope, Send
 from esker.server.core.config.logs import QUIET, configure_logs
 from esker.server.core.records import Principal
 from esker.server.db.database import Database
-from esker.server.usecases.parts import Parts
-from esker.server.usecases.remember import Note, remember_one
 from tests.support.api import PATIENCE, observed, opened, said
 from tests.support.mcp_clients import connected
 from tests.support.serving import serving_app
@@ -94,15 +92,15 @@ async def test_an_error_does_not_repeat_the_words_of_a_request(
     assert not [line for line in logged if CANARY in line]
 
 
-async def test_an_error_of_postgres_does_not_repeat_the_row(
-    parts: Parts, who: Principal, database: Database, logged: list[str]
+async def test_an_error_of_postgres_does_not_repeat_what_it_was_given(
+    who: Principal, database: Database, logged: list[str]
 ) -> None:
-    memory = await remember_one(parts, who, Note(f"The {CANARY} is ripe."))
-    with pytest.raises(psycopg.errors.CheckViolation) as caught:
+    with pytest.raises(psycopg.errors.InvalidTextRepresentation) as caught:
         async with database.tenant(who.pool_id) as connection:
-            await connection.execute("UPDATE memories SET tokens = -1 WHERE id = %s", [memory.id])
+            # Its context quotes the document.
+            await connection.execute("SELECT %s::json", [f'{{"content": "{CANARY}", ?'])
     assert CANARY not in str(caught.value)
-    assert "memories" in str(caught.value)
+    assert "type json" in str(caught.value)
     logging.getLogger("esker").exception("it failed", exc_info=caught.value)
     assert "it failed" in logged[-1]
     assert CANARY not in logged[-1]
