@@ -9,6 +9,7 @@ from typing import Any
 from psycopg.rows import args_row
 
 from esker.server.core.conversation.records import Role
+from esker.server.core.facts.echo import own_words
 from esker.server.core.facts.forgetting import Selection
 from esker.server.core.json_input import Json
 from esker.server.core.text.phrases import Phrases
@@ -94,7 +95,10 @@ async def is_said_elsewhere(
     """
     values = {"patterns": list(phrases.patterns), "ids": list(ids), "sessions": list(sessions)}
     values |= {"since": since, "until": until, "spreads": spreads}
-    row = await (await connection.execute(SQL["said_elsewhere"], values)).fetchone()
+    others = await (await connection.execute(SQL["other_memories"], values)).fetchall()
+    if any(phrases.found_in(own_words(kind, content)) for _, kind, content in others):
+        return True
+    row = await (await connection.execute(SQL["said_in_other_sessions"], values)).fetchone()
     return bool(row and row[0])
 
 

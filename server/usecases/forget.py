@@ -13,7 +13,8 @@ from esker.server.core.facts.forgetting import ForgetPlan, ForgetRequest, Receip
 from esker.server.core.ids import new_id
 from esker.server.core.json_input import Json
 from esker.server.core.records import Memory, Principal
-from esker.server.core.text.labels import without_notes
+from esker.server.core.text.labels import without_notes, without_quotations
+from esker.server.core.text.phrases import Phrases
 from esker.server.db.database import Connection
 from esker.server.store import (
     audit,
@@ -121,7 +122,8 @@ async def _forget(
     blanked = await _blank(connection, {s: sorted(seqs) for s, seqs in doomed.blanked(request).items()})
     # Otherwise recall would still find it word for word.
     await leave_out_of_passages(parts, connection, said_in)
-    numbers, restored, reworded = await _delete_rows(connection, doomed.rows, list(doomed.quoting.values()))
+    contents = {row.id: _unquoted(row.content, doomed.phrases) for row in doomed.quoting.values()}
+    numbers, restored, reworded = await _delete_rows(connection, doomed.rows, contents)
     await forgetting.forget_notes(connection, doomed.noted_in, doomed.notes)
     if request.selection.words:
         await text_columns.rename_places(connection, doomed.phrases, digests.name_for)
@@ -146,14 +148,19 @@ async def _forget(
     return receipt, list(doomed.quoting)
 
 
+def _unquoted(content: str, phrases: Phrases) -> str:
+    """Return a row without its notes about older rows and, if it still says it, without all that it quotes."""
+    noted = without_notes(content)
+    return without_quotations(noted) if phrases.found_in(noted) else noted
+
+
 async def _delete_rows(
-    connection: Connection, rows: Mapping[str, Memory], quoting: Sequence[Memory]
+    connection: Connection, rows: Mapping[str, Memory], contents: Mapping[str, str]
 ) -> tuple[list[int], int, list[int]]:
-    """Return the numbers of deleted rows, how many are live again, and the numbers of those that lost a quotation."""
+    """Return the numbers of deleted rows, how many are live again, and the numbers of those that got new `contents`."""
     numbers = await memories.delete(connection, rows.keys())
     restored = await memories.restore(connection, rows.keys())
-    reworded = await memories.reword(connection, {row.id: without_notes(row.content) for row in quoting})
-    return numbers, len(restored), reworded
+    return numbers, len(restored), await memories.reword(connection, contents)
 
 
 async def _blank(connection: Connection, said_in: Mapping[str, Sequence[int]]) -> int:

@@ -5,7 +5,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from esker.server.core.facts.echo import names_in, other_words, repeats, repeats_somewhere
+from esker.server.core.facts.echo import names_in, other_words, own_words, repeats, repeats_somewhere
 from esker.server.core.facts.forgetting import DoomedMessage, DoomedRow, ForgetPlan, ForgetRequest, Selection
 from esker.server.core.facts.same_fact import fingerprint, same_fact
 from esker.server.core.ids import is_passage
@@ -37,8 +37,9 @@ class Doomed:
     `same` are the memories that say it, `echoes` those that only repeat it, and `rows` all memories that go: also those
     drawn from them. `quoting` are memories that lose a quotation, and `revived` those that become live again. `said_in`
     are its messages and `repeated_in` those that repeat it; both leave the passages. `own` are messages whose words go
-    in any case. `notes` are tasks, continuations and titles of the sessions `noted_in`, and `placed` are memories whose
-    project gets another name. `phrases` is what is looked for in all columns.
+    in any case. `notes` are tasks, continuations and titles of the sessions `noted_in`; `placed` are memories whose
+    project gets another name, and `quoted` those of `quoting` that say a name in a quotation alone. `phrases` is what
+    is looked for in all columns.
     """
 
     same: set[str]
@@ -54,6 +55,7 @@ class Doomed:
     notes: set[str] = field(default_factory=set[str])
     noted_in: set[str] = field(default_factory=set[str])
     placed: set[str] = field(default_factory=set[str])
+    quoted: dict[str, Memory] = field(default_factory=dict[str, Memory])
 
     @property
     def messages(self) -> SaidIn:
@@ -122,11 +124,12 @@ async def _by_selection(connection: Connection, request: ForgetRequest) -> Doome
     found = await forgetting.selected_messages(connection, selection, phrases)
     said = await asyncio.to_thread(lambda: [one for one in found if not phrases or _message_says(one, phrases)])
     same = {row.id for row in rows.values() if not phrases or _row_says(row, phrases)}
-    return Doomed(same, said_in=_by_session(said), names=frozenset(selection.words), phrases=phrases)
+    quoted = {row.id: row for row in rows.values() if row.id not in same and phrases.found_in(row.content)}
+    return Doomed(same, said_in=_by_session(said), names=frozenset(selection.words), phrases=phrases, quoted=quoted)
 
 
 def _row_says(row: Memory, phrases: Phrases) -> bool:
-    return any(map(phrases.found_in, (row.content, row.external_id or "", *row.tags)))
+    return any(map(phrases.found_in, (own_words(row.kind, row.content), row.external_id or "", *row.tags)))
 
 
 def _message_says(message: FoundMessage, phrases: Phrases) -> bool:
@@ -143,6 +146,7 @@ async def _add_drawn(connection: Connection, doomed: Doomed) -> None:
     doomed.same &= doomed.rows.keys()
     doomed.revived = await memories.get(connection, await memories.replaced_by(connection, doomed.rows))
     quoting = await memories.quoting(connection, doomed.rows.values())
+    quoting |= doomed.quoted
     doomed.quoting = {memory_id: row for memory_id, row in quoting.items() if memory_id not in doomed.rows}
 
 
@@ -215,8 +219,21 @@ async def _add_names(connection: Connection, doomed: Doomed) -> None:
         )
     }
     whole = [said for content in contents if len(said := without_notes(without_label(content))) <= _LONGEST_NAME]
+    if telling:
+        named = Phrases.of(telling)
+        rows = await memories.get(connection, await forgetting.selected_memories(connection, Selection(), named))
+        doomed.quoted = {row.id: row for row in rows.values() if _only_quotes(row, named)}
+        await _add_drawn(connection, doomed)
     doomed.names = frozenset(telling)
     doomed.phrases = Phrases.of([*telling, *whole])
+
+
+def _says_name(row: Memory, names: Phrases) -> bool:
+    return names.found_in(own_words(row.kind, row.content))
+
+
+def _only_quotes(row: Memory, names: Phrases) -> bool:
+    return names.found_in(row.content) and not _says_name(row, names)
 
 
 def _words_of(contents: Sequence[str], replies: Sequence[str]) -> tuple[set[str], set[str]]:
@@ -235,7 +252,11 @@ async def _add_echoes(connection: Connection, doomed: Doomed) -> None:
     near |= await forgetting.selected_memories(connection, Selection(), names) if names else set[str]()
     rows = await memories.get(connection, near - doomed.rows.keys())
     doomed.echoes = await asyncio.to_thread(
-        lambda: {row.id for row in rows.values() if names.found_in(row.content) or repeats(row.content, facts)}
+        lambda: {
+            row.id
+            for row in rows.values()
+            if names.found_in(own_words(row.kind, row.content)) or repeats(row.content, facts)
+        }
     )
     if doomed.echoes:
         doomed.same |= await _saying_the_same(connection, doomed.echoes)

@@ -213,6 +213,30 @@ async def test_a_fact_that_shares_a_name_is_kept_with_its_messages(client: httpx
     assert "6380" in str(second["content"])
 
 
+@pytest.mark.parametrize("words", [True, False])
+async def test_a_row_that_only_quotes_the_word_loses_the_quotation_and_stays(
+    client: httpx2.AsyncClient, owner_url: str, words: bool
+) -> None:
+    session = await opened(client, project="bank")
+    told = (
+        ("user", VAULT),
+        ("assistant", "Understood. I will keep Xanadu to myself."),
+        ("user", "Never use floats for money."),
+    )
+    batch = [{"external_id": f"m{n}", "role": role, "content": text} for n, (role, text) in enumerate(told)]
+    await said(client, session, *batch)
+    await observed(client, session)
+    rows = (await client.get("/v1/memories")).json()["memories"]
+    [vault], [floats] = ([row for row in rows if text in row["content"]] for text in ("vault is", "floats"))
+    assert "(in answer to: “I will keep Xanadu" in floats["content"]
+    request = {"words": ["Xanadu"]} if words else {"ids": [vault["id"]], "messages": True}
+    receipt = await forgotten(client, **request)
+    assert (receipt["memories"], receipt["left"]) == (1, {})
+    assert "xanadu" not in dump(owner_url).lower()
+    [left] = (await client.get("/v1/memories")).json()["memories"]
+    assert (left["id"], left["content"]) == (floats["id"], "User preference: Never use floats for money.")
+
+
 # What comes back ----------------------------------------------------------------------------------------------------
 
 

@@ -10,7 +10,8 @@ from collections.abc import Collection, Iterable
 from esker.server.core.facts.contradiction import negates, opposed
 from esker.server.core.facts.identifiers import is_code_word
 from esker.server.core.facts.same_fact import Fingerprint, fingerprint, same_fact
-from esker.server.core.text.labels import without_label, without_notes
+from esker.server.core.records import Kind
+from esker.server.core.text.labels import without_label, without_notes, without_quotations
 from esker.server.core.text.languages import STOP_WORDS
 from esker.server.core.text.terms import Word, telling_words, terms
 from esker.server.core.words.lists import all_words, words
@@ -44,6 +45,11 @@ def other_words(contents: Iterable[str]) -> frozenset[str]:
     return frozenset(
         word.spelled for word in found if word.spelled.casefold() not in all_words() and word.terms[0] not in _ORDINARY
     )
+
+
+def own_words(kind: Kind, content: str) -> str:
+    """Return a memory without the words of others that it quotes; a note has only its own."""
+    return without_quotations(content) if kind in ("observation", "reflection") else content
 
 
 def repeats(text: str, facts: Iterable[str]) -> bool:

@@ -126,6 +126,11 @@ def own_statement(text: str) -> str:
     return _before_any(_QUOTATIONS, without_label(text))
 
 
+def without_quotations(text: str) -> str:
+    """Return a row's text, with its label, without the words of others that it quotes after its statement."""
+    return _before_any(_QUOTATIONS, text)
+
+
 def question_and_answer(text: str) -> tuple[str, str]:
     """Return the question that a row quotes, and the answer that the row states; of another row, nothing and itself."""
     asked = _ASKED.match(text)

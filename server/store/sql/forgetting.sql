@@ -65,14 +65,16 @@ CROSS JOIN LATERAL (
 ) AS held
 JOIN memories m ON m.number = held.number
 
--- name: said_elsewhere
--- Whether a text that stays may contain some words: a memory of a person's words, a note, an earlier memory, or an
--- earlier message of another session. Later memories of an agent's or a tool's words have them from the fact, if it
--- `spreads`.
-SELECT EXISTS (SELECT FROM memories
-               WHERE id <> ALL (%(ids)s) AND content ILIKE ANY (%(patterns)s)
-                 AND (trust = 'user' OR kind IN ('note', 'manual') OR said_at < %(since)s OR NOT %(spreads)s))
-    OR EXISTS (SELECT FROM messages WHERE (%(until)s::timestamptz IS NULL OR sent_at < %(until)s)
+-- name: other_memories
+-- The memories that stay and may contain some words: of a person's words, notes, and earlier ones. Later memories of an
+-- agent's or a tool's words have them from the fact, if it `spreads`.
+SELECT id, kind, content FROM memories
+WHERE id <> ALL (%(ids)s) AND content ILIKE ANY (%(patterns)s)
+  AND (trust = 'user' OR kind IN ('note', 'manual') OR said_at < %(since)s OR NOT %(spreads)s)
+
+-- name: said_in_other_sessions
+-- Whether an earlier message of another session may contain some words.
+SELECT EXISTS (SELECT FROM messages WHERE (%(until)s::timestamptz IS NULL OR sent_at < %(until)s)
                                       AND session_id <> ALL (%(sessions)s) AND text ILIKE ANY (%(patterns)s))
 
 -- name: notes
