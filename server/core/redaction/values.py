@@ -54,7 +54,7 @@ class Form(Enum):
 
 def is_secret(value: str, strength: Strength, form: Form) -> bool:
     """Whether a value behind a name of this strength is a secret."""
-    value = value[:_JUDGED]
+    value = value[:_JUDGED].removeprefix("base64:")
     if (
         len(value) < SHORTEST
         or value[0] == " "
