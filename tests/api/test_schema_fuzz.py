@@ -20,6 +20,7 @@ checks = pytest.importorskip("schemathesis.checks")
 # Said of strategies that are not ours.
 pytestmark = pytest.mark.filterwarnings("ignore::hypothesis.errors.HypothesisDeprecationWarning")
 
+SLOW = [hypothesis.HealthCheck.too_slow, hypothesis.HealthCheck.filter_too_much, hypothesis.HealthCheck.data_too_large]
 CHECKS = ("not_a_server_error", "status_code_conformance", "content_type_conformance", "response_schema_conformance")
 
 
@@ -54,7 +55,7 @@ def try_everything(document: Any, url: str, headers: dict[str, str], ids: dict[s
     for found in schemathesis.openapi.from_dict(document).get_all_operations():
         operation = found.ok()
 
-        @hypothesis.settings(max_examples=examples, deadline=None, suppress_health_check=list(hypothesis.HealthCheck))
+        @hypothesis.settings(max_examples=examples, deadline=None, suppress_health_check=SLOW)
         @hypothesis.given(case=operation.as_strategy(), is_real=strategies.booleans())
         def ask(case: Any, is_real: bool) -> None:
             if is_real:
