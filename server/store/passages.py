@@ -1,6 +1,7 @@
 """Passages, windows of a session's messages, and their keyword index."""
 
 import asyncio
+import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -13,10 +14,9 @@ from esker.server.core.conversation.passages import NewPassage
 from esker.server.core.conversation.records import Passage
 from esker.server.core.errors import NotFound
 from esker.server.core.ids import new_ids
-from esker.server.core.text.indexing import part_values
 from esker.server.db.database import Connection
 from esker.server.db.pipeline import Query, fetch
-from esker.server.db.statements import Statements, as_json
+from esker.server.db.statements import Statements
 
 SQL = Statements(Path(__file__).parent / "sql/passages.sql")
 
@@ -111,9 +111,17 @@ async def insert(
     ids = [known.get(passage.first_seq, new_id) for new_id, passage in zip(made, new, strict=True)]
     for start in range(0, len(new), _MOST_ROWS):
         some = slice(start, start + _MOST_ROWS)
-        rows = await asyncio.to_thread(as_json, map(_values, ids[some], new[some]))
+        rows = await asyncio.to_thread(_as_json, ids[some], new[some])
         values = {"session": session_id, "project": project, "now": now, "rows": rows}
         await connection.execute(SQL["insert"], values)
+
+
+def _as_json(ids: Sequence[str], new: Sequence[NewPassage]) -> str:
+    """Return the rows of passages as one JSON array."""
+    rows = (
+        f'{json.dumps(_values(*each))[:-1]}, "parts": {each[1].parts_json}}}' for each in zip(ids, new, strict=True)
+    )
+    return f"[{','.join(rows)}]"
 
 
 def _values(passage_id: str, passage: NewPassage) -> dict[str, Any]:
@@ -125,8 +133,7 @@ def _values(passage_id: str, passage: NewPassage) -> dict[str, Any]:
         "content_hash": passage.content_hash.hex(),
         "trust": passage.trust,
         "tokens": passage.tokens,
-        "terms": sum(part.total() for part in passage.parts),
-        "parts": part_values(passage.parts),
+        "terms": passage.terms,
         "said_from": passage.said_from.isoformat(),
         "said_to": passage.said_to.isoformat(),
     }

@@ -34,6 +34,7 @@ class SlowObserver(ExtractiveObserver):
     """Signals when it has begun, and waits for a signal to go on."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.begun = asyncio.Event()
         self.go_on = asyncio.Event()
         self.calls = 0

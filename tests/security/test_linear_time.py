@@ -26,6 +26,8 @@ PIECES = (
 # The largest text has eight times the length of the smallest, so quadratic time grows to 64 times.
 SIZES = (1, 2, 4, 8)
 MOST_GROWTH = 20.0
+# The last doubling of the length counts as well: a first one may reach a rule that shorter texts did not.
+MOST_GROWTH_AT_LAST = 2.8
 # Times below the clock's noise are not compared.
 NOISE_SECONDS = 0.03
 
@@ -78,7 +80,8 @@ def test_text_is_read_in_linear_time(read: Callable[[str], object], characters: 
         largest, *smaller = (hostile(piece, size * characters) for size in reversed(SIZES))
         if (longest := seconds(read, largest)) > NOISE_SECONDS:
             times = [longest, *(seconds(read, text) for text in smaller)]
-            assert times[0] < MOST_GROWTH * times[-1], (piece, times)
+            is_quadratic = times[0] > MOST_GROWTH * times[-1] and times[0] > MOST_GROWTH_AT_LAST * times[1]
+            assert not is_quadratic, (piece, times)
 
 
 def hostile(piece: str, size: int) -> str:

@@ -1,5 +1,6 @@
 """Passages: windows cover all spoken text, in order, independent of when they are cut."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
@@ -103,7 +104,7 @@ def test_a_giant_message_is_a_window_by_itself() -> None:
     passages = passages_of([plain(1, "Look."), plain(2, giant), plain(3, "I see.")])
     assert spans(passages) == [(1, 1), (2, 2), (3, 3)]
     assert passages[1].text == f"user: {giant}"
-    assert len(passages[1].parts) > 10
+    assert len(json.loads(passages[1].parts_json)) > 10
     assert passages[1].tokens == estimate_tokens(passages[1].text)
 
 
@@ -122,7 +123,7 @@ def test_messages_without_words_do_not_make_a_window() -> None:
 def test_a_window_is_trusted_as_its_least_trusted_message_and_found_by_words_alone() -> None:
     passage = passages_of([plain(1, "The river."), replace(plain(2, "The bridge."), role="tool", trust="external")])[0]
     assert (passage.trust, passage.text) == ("external", "user: The river.\ntool: The bridge.")
-    assert set(passage.parts[0]) == {"river", "bridg"}, "the speaker is not a word of it"
+    assert set(json.loads(passage.parts_json)[0]["terms"]) == {"river", "bridg"}, "the speaker is not a word of it"
     later = passages_of([plain(1, "The river!")])[0]
     assert later.content_hash != passages_of([plain(1, "The river.")])[0].content_hash
 

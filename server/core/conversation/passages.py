@@ -1,6 +1,7 @@
 """Cuts a session's messages into passages: verbatim windows that make findable what no fact states."""
 
 import hashlib
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -8,7 +9,7 @@ from datetime import datetime, timedelta
 from esker.server.core.conversation.records import StoredMessage
 from esker.server.core.conversation.trust import lowest_trust
 from esker.server.core.records import Trust
-from esker.server.core.text.indexing import Terms, indexed_parts
+from esker.server.core.text.indexing import indexed_parts, part_values
 from esker.server.core.text.terms import says_something
 from esker.server.core.text.tokens import estimate_tokens
 
@@ -23,7 +24,11 @@ _PAUSE = timedelta(hours=4)
 
 @dataclass(frozen=True, slots=True)
 class NewPassage:
-    """A window of messages with everything that is computed from it before it is stored."""
+    """A window of messages with everything that is computed from it before it is stored.
+
+    `terms` is their number in all parts, and `parts_json` has those of each part: a long message has very many, and a
+    document passes from the process that makes it to the database faster than objects do.
+    """
 
     first_seq: int
     last_seq: int
@@ -31,7 +36,8 @@ class NewPassage:
     content_hash: bytes
     trust: Trust
     tokens: int
-    parts: list[Terms]
+    terms: int
+    parts_json: str
     said_from: datetime
     said_to: datetime
 
@@ -82,6 +88,7 @@ def _follows(before: StoredMessage, after: StoredMessage) -> bool:
 def _passage(window: Sequence[StoredMessage]) -> NewPassage:
     text = "\n".join(_line(message) for message in window)
     sent = [message.sent_at for message in window]
+    parts = indexed_parts("\n".join(message.text for message in window))
     return NewPassage(
         first_seq=window[0].seq,
         last_seq=window[-1].seq,
@@ -89,7 +96,8 @@ def _passage(window: Sequence[StoredMessage]) -> NewPassage:
         content_hash=hashlib.sha256(text.encode()).digest(),
         trust=lowest_trust(message.trust for message in window),
         tokens=max(estimate_tokens(text), 1),
-        parts=indexed_parts("\n".join(message.text for message in window)),
+        terms=sum(part.total() for part in parts),
+        parts_json=json.dumps(part_values(parts)),
         said_from=min(sent),
         said_to=max(sent),
     )
