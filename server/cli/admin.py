@@ -127,15 +127,15 @@ def keep_pool(
     as_json: AsJson = False,
 ) -> None:
     """Show or set for how many days a pool keeps messages, images, passages and memories by kind; 0: for ever."""
-    kinds = dict(map(_kind_and_days, memories or []))
+    kinds: dict[Kind, int] = dict(map(_kind_and_days, memories or []))
 
     def change(kept: Retention) -> Retention:
-        by_kind: dict[Kind, int] = {kind: days for kind, days in {**kept.memories_days, **kinds}.items() if days}
+        by_kind = dict(kept.memories_days) | kinds
         return Retention(
             messages_days=_days(messages, kept.messages_days),
             images_days=_days(images, kept.images_days),
             passages_days=_days(passages, kept.passages_days),
-            memories_days=by_kind,
+            memories_days={kind: days for kind, days in by_kind.items() if days},
         )
 
     kept = with_database(settings_for(data_dir), lambda parts: set_pool_retention(parts, name, change))

@@ -38,7 +38,7 @@ class TimedConnection(H11Protocol):
     def data_received(self, data: bytes) -> None:
         """Read a part of a request."""
         cycle = self.cycle
-        is_between = cycle is None or cycle.response_complete
+        is_between = not cycle or cycle.response_complete
         if is_between and self._waiting is None:
             self._wait_for_headers()
         super().data_received(data)
@@ -60,5 +60,5 @@ class TimedConnection(H11Protocol):
 
     def _give_up(self) -> None:
         self._waiting = None
-        if self.cycle is None or self.cycle.response_complete:
+        if not self.cycle or self.cycle.response_complete:
             self.transport.abort()

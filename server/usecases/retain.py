@@ -5,7 +5,7 @@ row that was superseded by a deleted one stays superseded.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict
 from datetime import datetime, timedelta
 from functools import partial
@@ -132,8 +132,13 @@ async def _forget_images(parts: Parts, pool_id: str, before: datetime | None) ->
             if not found:
                 break
             await sessions.lock_all(connection, {session_id for session_id, _, _ in found})
-            made = await asyncio.to_thread(lambda some=found: [(s, seq, *without_images(c)) for s, seq, c in some])
-            await retention.replace_content(connection, [(s, seq, kept) for s, seq, kept, count in made if count])
-        total += sum(count for *_, count in made)
+            made = await asyncio.to_thread(_all_without_images, [content for _, _, content in found])
+            changed = [(*found[i][:2], kept) for i, (kept, count) in enumerate(made) if count]
+            await retention.replace_content(connection, changed)
+        total += sum(count for _, count in made)
         after = found[-1][:2]
     return total
+
+
+def _all_without_images(contents: Sequence[Json]) -> list[tuple[Json, int]]:
+    return [without_images(content) for content in contents]

@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 from esker.server.core import api_key
 from esker.server.core.config.home import data_dir
 from esker.server.core.errors import Misconfigured
+from esker.server.core.json_input import JsonObject
 
 HOLDER = "esker.holder"
 """The file of a data directory that says which process has it, and where that listens."""
@@ -41,9 +42,9 @@ def token_for(url: str, environ: Mapping[str, str]) -> str | None:
         if not _LOOPBACK.fullmatch(asked.hostname or ""):
             return None
         directory = data_dir(environ)
-        holder = json.loads((directory / HOLDER).read_text(encoding="utf-8"))
+        holder: JsonObject = json.loads((directory / HOLDER).read_text(encoding="utf-8"))
         os.kill(holder["pid"], 0)
-        if urlsplit(holder["url"]).port != asked.port:
+        if urlsplit(str(holder["url"])).port != asked.port:
             return None
         return (directory / _FILE).read_text(encoding="ascii").strip() or None
     except (OSError, ValueError, KeyError, TypeError, OverflowError, Misconfigured):

@@ -26,9 +26,9 @@ class Strength(IntEnum):
 @cache
 def word_table(path: str) -> Mapping[str, list[str]]:
     """Return a table of the words that announce secrets, such as `prose.names`."""
-    table: object = language_file("secrets")
+    table = language_file("secrets")
     for part in path.split("."):
-        table = cast(Mapping[str, object], table)[part]
+        table = cast(Mapping[str, object], table[part])
     return cast(Mapping[str, list[str]], table)
 
 

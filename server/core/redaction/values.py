@@ -112,11 +112,7 @@ def _unquoted(value: str, strength: Strength, form: Form) -> bool:
         return not value.isdigit() or strength is Strength.PASSWORD
     if _mixed(value):
         return not _MEASURE.match(value) or (form is Form.BARE and bool(re.search(r"\d\d\Z", value)))
-    return (
-        strength is Strength.PASSWORD
-        and form is not Form.LINE
-        and bool(_UNUSUAL.search(value.strip("*_")) or _HUMAN.match(value))
-    )
+    return strength is Strength.PASSWORD and bool(_UNUSUAL.search(value.strip("*_")) or _HUMAN.match(value))
 
 
 def is_last_word(value: str) -> bool:
