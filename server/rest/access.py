@@ -93,23 +93,28 @@ class Access:
         await self._app(scope, self._limited(receive), send)
 
     async def _principal(self, scope: Scope, headers: Headers) -> Principal:
-        """Return the caller of a request, which is counted unless the owner makes it. Raises EskerError."""
+        """Return the caller of a request, which is counted unless the owner makes it. Raises EskerError.
+
+        A request with a right key counts for the key, every other one for its address.
+        """
         key = _bearer(headers)
         if await self._is_owner(scope, headers, key):
             return await self._authenticate(key, is_owner=True)
-        address = self._address(scope, headers)
-        self._limits.addresses.take(address, "Too many requests came from this address.")
         if key is None:
+            self._limits.addresses.take(self._address(scope, headers), "Too many requests came from this address.")
             return await self._authenticate(None, is_owner=False)
-        self._limits.wrong_keys.begin(address, key)
         try:
             principal = await self._authenticate(key, is_owner=False)
         except UnknownKey:
-            self._limits.wrong_keys.was_wrong(key)
+            self._count_wrong_key(self._address(scope, headers))
             raise
-        self._limits.wrong_keys.was_right(address, key)
         self._limits.keys.take(principal.actor, "Too many requests came with this key.")
         return principal
+
+    def _count_wrong_key(self, address: str) -> None:
+        """Count a key after its lookup, so that guessers cannot shut out who has a right key at the same address."""
+        self._limits.addresses.take(address, "Too many requests came from this address.")
+        self._limits.wrong_keys.take(address, "Too many wrong keys came from this address.")
 
     async def _is_owner(self, scope: Scope, headers: Headers, key: str | None) -> bool:
         """Return whether the user who runs the server makes a request, by the local token or by its connection."""
@@ -191,11 +196,19 @@ def _bearer(headers: Headers) -> str | None:
 
 def _network(address: str) -> str:
     """Return an address; of an IPv6 one its network, since one machine has billions of them."""
+    parsed = _parsed(address)
+    if parsed is None:
+        return address
+    return str(ipaddress.ip_network((parsed, 64), strict=False)) if parsed.version == 6 else str(parsed)
+
+
+def _parsed(address: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    """Return an address; an IPv4 one that a socket for both families writes as IPv6 (`::ffff:…`) is IPv4 again."""
     try:
         parsed = ipaddress.ip_address(address)
     except ValueError:
-        return address
-    return str(ipaddress.ip_network((parsed, 64), strict=False)) if parsed.version == 6 else str(parsed)
+        return None
+    return (parsed.ipv4_mapped or parsed) if parsed.version == 6 else parsed
 
 
 def needed_scope(method: str, path: str) -> str:

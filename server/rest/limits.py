@@ -1,6 +1,5 @@
 """Rates: how many requests a caller may make, as a bucket that fills again with time."""
 
-import hashlib
 import time
 from collections import OrderedDict
 from collections.abc import Callable
@@ -42,11 +41,6 @@ class Rate:
         if len(self._used) > _MOST_CALLERS:
             self._used.popitem(last=False)
 
-    def give_back(self, caller: str) -> None:
-        """Count a request of the caller no longer."""
-        if caller in self._used:
-            self._used[caller] = (max(0.0, self._present(caller) - 1), self._seconds())
-
     def take(self, caller: str, refusal: str) -> None:
         """Count a request of the caller. Raises TooManyRequests with `refusal` if it came too early."""
         if seconds := self.wait(caller):
@@ -58,47 +52,13 @@ class Rate:
         return max(0.0, used - (self._seconds() - at) * self._per_minute / _MINUTE)
 
 
-class WrongKeys:
-    """Slows down guessing: each key that is not known costs its address one of a few tries a minute.
-
-    A key that was right before is never slowed down, so nobody can shut out those who share an address.
-    """
-
-    def __init__(self, rate: Rate) -> None:
-        self._rate = rate
-        self._right: OrderedDict[bytes, None] = OrderedDict()
-
-    def begin(self, address: str, key: str) -> None:
-        """Take a try, before the key is looked up. Raises TooManyRequests."""
-        if _digest(key) not in self._right:
-            self._rate.take(address, "Too many wrong keys came from this address.")
-
-    def was_right(self, address: str, key: str) -> None:
-        """Give the try back."""
-        digest = _digest(key)
-        if digest in self._right:
-            return
-        self._rate.give_back(address)
-        self._right[digest] = None
-        if len(self._right) > _MOST_CALLERS:
-            self._right.popitem(last=False)
-
-    def was_wrong(self, key: str) -> None:
-        """Know a key no longer that was revoked or has expired."""
-        self._right.pop(_digest(key), None)
-
-
-def _digest(key: str) -> bytes:
-    return hashlib.sha256(key.encode("utf-8", "replace")).digest()
-
-
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The rates of a server."""
+    """The rates of a server: of right keys, of addresses without a right key, and of wrong keys from an address."""
 
     keys: Rate
     addresses: Rate
-    wrong_keys: WrongKeys
+    wrong_keys: Rate
 
     @classmethod
     def of(cls, settings: Settings) -> "Limits":
@@ -106,5 +66,5 @@ class Limits:
         return cls(
             Rate(settings.requests_per_minute),
             Rate(settings.address_requests_per_minute),
-            WrongKeys(Rate(settings.wrong_keys_per_minute)),
+            Rate(settings.wrong_keys_per_minute),
         )

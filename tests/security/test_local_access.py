@@ -19,9 +19,10 @@ from esker.server.app import make_app
 from esker.server.client.esker import Esker
 from esker.server.core.config.client_settings import ClientSettings
 from esker.server.core.config.local_token import own_token, token_for
+from esker.server.core.errors import UnknownKey
 from esker.server.rest import access, connections, peers
 from esker.server.rest.peers import Peer, uid_of
-from esker.server.usecases.authenticate import create_key
+from esker.server.usecases.authenticate import authenticate, create_key
 from esker.server.usecases.parts import Parts
 from tests.support.api import PATIENCE
 from tests.support.kept_servers import KeptServer
@@ -287,6 +288,27 @@ async def test_wrong_keys_are_slowed_down_and_right_ones_are_not(parts: Parts) -
         assert (await client.get("/v1/memories", headers=right)).status_code == 200
 
 
+async def test_a_right_key_that_was_never_seen_gets_in_beside_a_guesser(parts: Parts) -> None:
+    limited = parts.settings.model_copy(update={"address_requests_per_minute": 5, "wrong_keys_per_minute": 2})
+    app = make_app(Parts(parts.database, parts.clock, limited))
+    async with serving_app(app) as url, httpx2.AsyncClient(base_url=url, timeout=PATIENCE) as client:
+        key = await create_key(parts, name="a", pool="default", scopes=["read"])
+        for given in ("Bearer esk_wrong", None):
+            headers = {"X-Forwarded-For": "1.2.3.4"} | ({"Authorization": given} if given else {})
+            statuses = [(await client.get("/v1/memories", headers=headers)).status_code for _ in range(8)]
+            assert statuses[-1] == 429
+            right = {"Authorization": f"Bearer {key.key}"}
+            assert [(await client.get("/v1/memories", headers=right)).status_code for _ in range(8)] == [200] * 8
+
+
+async def test_a_mistyped_key_is_refused_without_a_question_to_the_database(parts: Parts) -> None:
+    key = (await create_key(parts, name="a", pool="default", scopes=["read"])).key
+    mistyped = key[:-1] + ("0" if key[-1] != "0" else "1")
+    unreachable = Parts(None, parts.clock, parts.settings)  # pyright: ignore[reportArgumentType]
+    with pytest.raises(UnknownKey, match="checksum"):
+        await authenticate(unreachable, mistyped, is_owner=False)
+
+
 async def test_a_key_has_a_rate_and_the_owner_has_none(parts: Parts) -> None:
     limited = parts.settings.model_copy(update={"requests_per_minute": 3, "address_requests_per_minute": 5})
     app = make_app(Parts(parts.database, parts.clock, limited))
@@ -296,9 +318,10 @@ async def test_a_key_has_a_rate_and_the_owner_has_none(parts: Parts) -> None:
         header = {"Authorization": f"Bearer {key.key}"}
         statuses = [(await client.get("/v1/memories", headers=header)).status_code for _ in range(4)]
         assert statuses == [200, 200, 200, 429]
-        # Requests without a key count for the address alone.
+        # Requests without a key count for the address, and only they.
         by_proxy = {"X-Forwarded-For": "1.2.3.4"}
-        assert [(await client.get("/v1/memories", headers=by_proxy)).status_code for _ in range(2)] == [401, 429]
+        statuses = [(await client.get("/v1/memories", headers=by_proxy)).status_code for _ in range(6)]
+        assert statuses == [401] * 5 + [429]
         assert (await client.get("/livez")).status_code == 200
 
 
@@ -311,6 +334,7 @@ async def test_a_key_has_a_rate_and_the_owner_has_none(parts: Parts) -> None:
         (("127.0.0.1", "10.0.0.1"), "9.9.9.9, 1.2.3.4, 10.0.0.1", "1.2.3.4"),
         (("127.0.0.1",), "", "127.0.0.1"),
         (("127.0.0.1",), "2001:db8::1", "2001:db8::/64"),
+        (("127.0.0.1",), "::ffff:1.2.3.4", "1.2.3.4"),
     ],
 )
 def test_limits_count_the_address_that_a_trusted_proxy_names(

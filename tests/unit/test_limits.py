@@ -4,7 +4,7 @@ import pytest
 
 from esker.server.core.errors import TooManyRequests
 from esker.server.rest import limits
-from esker.server.rest.limits import Rate, WrongKeys
+from esker.server.rest.limits import Rate
 
 
 class Stopwatch:
@@ -71,28 +71,3 @@ def test_memory_for_callers_is_bounded(watch: Stopwatch, monkeypatch: pytest.Mon
     assert not any(refused(rate, caller) for caller in "abcd")
     assert refused(rate, "d") > 0
     assert refused(rate, "a") == 0.0
-
-
-def test_a_right_key_is_never_slowed_down_by_wrong_ones(watch: Stopwatch) -> None:
-    keys = WrongKeys(Rate(3, watch))
-    keys.begin("here", "right")
-    keys.was_right("here", "right")
-    for n in range(3):
-        keys.begin("here", f"wrong {n}")
-        keys.was_wrong(f"wrong {n}")
-    with pytest.raises(TooManyRequests):
-        keys.begin("here", "wrong")
-    keys.begin("here", "right")
-    keys.begin("elsewhere", "wrong")
-
-
-def test_right_keys_cost_no_tries_and_a_revoked_one_does(watch: Stopwatch) -> None:
-    keys = WrongKeys(Rate(1, watch))
-    for n in range(20):
-        keys.begin("here", f"right {n}")
-        keys.was_right("here", f"right {n}")
-    keys.begin("here", "right 1")
-    keys.was_wrong("right 1")
-    keys.begin("here", "right 1")
-    with pytest.raises(TooManyRequests):
-        keys.begin("here", "right 1")

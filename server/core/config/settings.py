@@ -53,9 +53,10 @@ class Settings(BaseModel):
     """The largest request body."""
 
     requests_per_minute: Annotated[int, Field(ge=0)] = 12_000
-    """The most requests that one key may make in a minute; 0: no limit. The owner's own programs have no limit."""
+    """The most requests that one key may make in a minute; 0: no limit. As long as no key exists, the owner has
+    none."""
     address_requests_per_minute: Annotated[int, Field(ge=0)] = 24_000
-    """The most requests that may come from one address in a minute; 0: no limit."""
+    """The most requests without a right key that may come from one address in a minute; 0: no limit."""
     wrong_keys_per_minute: Annotated[int, Field(ge=0)] = 20
     """The most wrong keys that one address may try in a minute; 0: no limit."""
     trusted_proxies: tuple[str, ...] = ()
