@@ -2,14 +2,28 @@
 
 import secrets
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
+from psycopg.rows import args_row
+
+from esker.server.core.conversation.records import Block
 from esker.server.core.facts.tombstones import Digests, Tombstone
 from esker.server.db.database import Connection
 from esker.server.db.statements import Statements
 
 SQL = Statements(Path(__file__).parent / "sql/tombstones.sql")
+
+
+@dataclass(frozen=True, slots=True)
+class HashedMessage:
+    """A message with the hash of its content."""
+
+    content_hash: bytes
+    external_id: str
+    text: str
+    content: list[Block]
 
 
 async def digests(connection: Connection) -> Digests | None:
@@ -51,11 +65,13 @@ async def lift(connection: Connection, receipt_id: str) -> int:
     return (await connection.execute(SQL["lift"], {"receipt": receipt_id})).rowcount
 
 
-async def message_hashes(connection: Connection, said_in: Mapping[str, Collection[int]]) -> list[bytes]:
-    """Return the hashes of the content of messages (session id → seqs) that are not forgotten yet."""
+async def hashed_messages(connection: Connection, said_in: Mapping[str, Collection[int]]) -> list[HashedMessage]:
+    """Return messages (session id → seqs) that are not forgotten yet."""
     pairs = [(session_id, seq) for session_id, seqs in said_in.items() for seq in seqs]
     values = {"sessions": [session_id for session_id, _ in pairs], "seqs": [seq for _, seq in pairs]}
-    return [bytes(row[0]) for row in await (await connection.execute(SQL["message_hashes"], values)).fetchall()]
+    async with connection.cursor(row_factory=args_row(HashedMessage)) as cursor:
+        await cursor.execute(SQL["hashed_messages"], values)
+        return await cursor.fetchall()
 
 
 async def projects(connection: Connection) -> list[str]:

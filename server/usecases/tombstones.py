@@ -7,12 +7,20 @@ from datetime import datetime
 
 from esker.server.core.conversation.records import Block
 from esker.server.core.facts.forgetting import ForgetRequest
-from esker.server.core.facts.tombstones import EVERYWHERE, Digests, Tombstone, holding, length_of
+from esker.server.core.facts.tombstones import (
+    EVERYWHERE,
+    Digests,
+    Tombstone,
+    holding,
+    is_one_of_its_kind,
+    length_of,
+)
 from esker.server.core.json_input import Json
-from esker.server.core.text.phrases import texts_in
+from esker.server.core.text.phrases import Phrases, texts_in
 from esker.server.db.database import Connection
 from esker.server.store import tombstones
 from esker.server.store.messages import MessageToStore
+from esker.server.store.tombstones import HashedMessage
 from esker.server.usecases.plan_forgetting import Doomed
 
 FORGOTTEN: list[Block] = [{"type": "text", "text": "[forgotten]"}]
@@ -34,13 +42,13 @@ async def bury(
 ) -> Digests:
     """Add tombstones for what is being forgotten; return the hashes of the pool.
 
-    Memories and words may be said again: for them only what was said up to now counts. A message that says what was
-    named never comes back, whenever it was said; one that was only within some limits counts up to now.
+    Memories, words and messages such as "continue" may be said again: for them only what was said up to now counts. The
+    same message of a client never comes back, nor does any that says what was named, whenever it was said.
     """
     named = bool(request.selection.ids or request.selection.words)
     everywhere = named and request.echoes
     digests = await tombstones.ensure_digests(connection, length_of(doomed.names))
-    hashes = await tombstones.message_hashes(connection, doomed.messages)
+    found = await tombstones.hashed_messages(connection, doomed.messages)
     ids = [*doomed.rows, *([request.selection.session_id] if request.selection.session_id and not named else [])]
     rows = list(doomed.rows.values())
 
@@ -49,12 +57,28 @@ async def bury(
         for row in rows:
             bounded |= digests.of_row(row.content, EVERYWHERE if everywhere else row.project)
         bounded |= {digest for words in doomed.names if (digest := digests.of_words(words))}
-        messages = {digests.of_message(content_hash) for content_hash in hashes}
-        return dict.fromkeys(bounded, True) | dict.fromkeys(messages, not named)
+        return dict.fromkeys(bounded, True) | _hashes_of_messages(digests, found, doomed.phrases, named=named)
 
     blanks = request.with_messages or bool(doomed.own)
     await tombstones.add(connection, receipt_id, await asyncio.to_thread(made), blanks=blanks, now=now)
     return digests
+
+
+def _hashes_of_messages(
+    digests: Digests, found: Sequence[HashedMessage], phrases: Phrases, *, named: bool
+) -> dict[bytes, bool]:
+    """Return the hashes of messages: whether they hold only for what was said up to now."""
+    hashes: dict[bytes, bool] = {}
+    for one in found:
+        telling = named and (
+            is_one_of_its_kind(one.text, one.content)
+            or phrases.found_in(one.text)
+            or phrases.found_in_json(list[Json](one.content))
+        )
+        digest = digests.of_message(one.content_hash)
+        hashes[digest] = hashes.get(digest, True) and not telling
+        hashes[digests.of_sent(one.content_hash, one.external_id)] = not named
+    return hashes
 
 
 async def are_forgotten(connection: Connection, texts: Sequence[SaidText]) -> list[bool]:
@@ -91,6 +115,7 @@ def _hashes_of(digests: Digests, session_id: str, message: MessageToStore) -> se
     own = {digests.of_id(session_id)}
     if message.content_hash:
         own.add(digests.of_message(message.content_hash))
+        own.add(digests.of_sent(message.content_hash, message.message.external_id))
     return own | digests.in_text("\n".join((message.text, *texts_in(list[Json](message.message.content)))))
 
 

@@ -280,6 +280,28 @@ async def test_a_transcript_that_is_sent_again_under_another_name_stays_forgotte
     assert hits == []
 
 
+async def passage_of(http: httpx2.AsyncClient, words: str) -> str:
+    """Return the id of the passage that says some words."""
+    [hit] = (await recalled(http, words, tier="passages"))["hits"]
+    return hit["id"]
+
+
+async def test_after_a_passage_was_forgotten_people_can_say_continue_again(client: httpx2.AsyncClient) -> None:
+    session = await opened(client)
+    texts = ("The vault is called Xanadu.", "continue", "yes")
+    sent = [{"external_id": f"m{n}", "role": "user", "content": text} for n, text in enumerate(texts)]
+    await said(client, session, *sent)
+    receipt = (await client.delete(f"/v1/memories/{await passage_of(client, 'vault Xanadu')}?messages=true")).json()
+    assert receipt["messages"] == 3
+    later = await opened(client, "s2")
+    anew = [{"external_id": f"x{n}", "role": "user", "content": text} for n, text in enumerate(texts[1:])]
+    assert (await said(client, later, *anew))["forgotten"] == 0
+    stored = (await client.get(f"/v1/sessions/{later}/messages")).json()["messages"]
+    assert [message["content"][0]["text"] for message in stored] == ["continue", "yes"]
+    fork = await opened(client, "fork")
+    assert (await said(client, fork, *sent))["forgotten"] == 3
+
+
 async def test_a_spooled_message_from_before_is_stored_without_the_forgotten_word(
     memory: ScriptedServer, owner_url: str
 ) -> None:

@@ -4,7 +4,15 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from esker.server.core.facts.tombstones import EVERYWHERE, Digests, Tombstone, holding, length_of
+from esker.server.core.conversation.records import Block
+from esker.server.core.facts.tombstones import (
+    EVERYWHERE,
+    Digests,
+    Tombstone,
+    holding,
+    is_one_of_its_kind,
+    length_of,
+)
 
 DIGESTS = Digests(b"k" * 32, 2)
 NOON = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
@@ -65,3 +73,23 @@ def test_another_pool_has_other_hashes() -> None:
 def test_a_tombstone_holds_for_what_was_said_before_it(until: datetime | None, later: int, holds: bool) -> None:
     known = {b"1": Tombstone(until, blanks=True)}
     assert bool(list(holding([b"0", b"1"], known, NOON + timedelta(seconds=later)))) is holds
+
+
+@pytest.mark.parametrize(
+    ("text", "blocks", "alone"),
+    [
+        ("continue", [], False),
+        ("Yes, please do that, and then run all of the tests.", [], False),
+        ("Rename the harbour crane controller, then rebuild its gearbox with brass bearings and report.", [], True),
+        ("", [{"type": "tool_use", "id": "t1", "name": "Bash", "input": {}}], True),
+        ("", [{"type": "tool_result", "tool_use_id": "t1", "content": "ok"}], True),
+    ],
+)
+def test_only_a_message_that_nobody_writes_twice_is_known_by_its_content(
+    text: str, blocks: list[Block], alone: bool
+) -> None:
+    assert is_one_of_its_kind(text, blocks) is alone
+
+
+def test_the_same_words_under_another_id_are_another_message() -> None:
+    assert DIGESTS.of_sent(b"1", "m1") not in {DIGESTS.of_sent(b"1", "m2"), DIGESTS.of_message(b"1")}

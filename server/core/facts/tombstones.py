@@ -2,10 +2,11 @@
 
 import hashlib
 import hmac
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from esker.server.core.conversation.records import Block
 from esker.server.core.facts.contradiction import negates
 from esker.server.core.facts.same_fact import fingerprint
 from esker.server.core.text.folding import same_words_key
@@ -16,6 +17,9 @@ EVERYWHERE = "*"
 """In place of a project: a row that was forgotten in all of them."""
 _LEAST_TERMS = 3
 """A row with fewer terms is known by its words alone: too many rows have the same two terms."""
+
+_TELLING_TERMS = 8
+"""A message with as many different terms is hardly ever written twice, other than "continue" or "yes, do that"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +65,10 @@ class Digests:
         """Return the hash of a message by that of its role and content."""
         return self._of("message", content_hash.hex())
 
+    def of_sent(self, content_hash: bytes, external_id: str) -> bytes:
+        """Return the hash of a message under the id that its client gave it."""
+        return self._of("sent", content_hash.hex(), external_id)
+
     def of_words(self, words: str) -> bytes | None:
         """Return the hash of words as they are found in a text; None for words without terms."""
         asked = terms(words)
@@ -78,6 +86,12 @@ class Digests:
 
     def _of(self, kind: str, *parts: str) -> bytes:
         return hmac.digest(self.key, "\0".join((kind, *parts)).encode("utf-8", "surrogatepass"), hashlib.sha256)
+
+
+def is_one_of_its_kind(text: str, blocks: Sequence[Block]) -> bool:
+    """Whether an equal message is this one sent again: it has many words, or blocks with the id of a tool call."""
+    called = any(block.get("id") or block.get("tool_use_id") for block in blocks)
+    return called or len(set(terms(text))) >= _TELLING_TERMS
 
 
 def length_of(words: Iterable[str]) -> int:

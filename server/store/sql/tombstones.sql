@@ -29,9 +29,9 @@ SELECT digest FROM tombstones WHERE receipt_id = %(receipt)s
 -- Delete the tombstones of a receipt: what it forgot may come back.
 DELETE FROM tombstones WHERE receipt_id = %(receipt)s
 
--- name: message_hashes
--- The hashes of the content of messages, without those that are forgotten already.
-SELECT m.content_hash
+-- name: hashed_messages
+-- Messages with the hashes of their content, without those that are forgotten already.
+SELECT m.content_hash, m.external_id, m.text, m.content
 FROM unnest(%(sessions)s::text[], %(seqs)s::bigint[]) AS asked (session_id, seq)
 JOIN messages m ON m.session_id = asked.session_id AND m.seq = asked.seq
 WHERE m.content_hash <> '\x'
