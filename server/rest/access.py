@@ -63,7 +63,7 @@ class Access:
         self._authenticate = authenticate
         self._hosts = hosts_for(settings.host, settings.allowed_hosts)
         self._max_body_bytes = settings.max_body_bytes
-        self._trusted_proxies = frozenset(settings.trusted_proxies)
+        self._trusted_proxies = settings.trusted_proxies
         self._limits = Limits.of(settings)
         self._local_token = local_token
 
@@ -124,13 +124,20 @@ class Access:
         return peer is not None and not any(map(_FORWARDED.fullmatch, headers)) and await peer.is_owner()
 
     def _address(self, scope: Scope, headers: Headers) -> str:
-        """Return the address that a request comes from, as limits count it."""
+        """Return the address that a request comes from, as limits count it.
+
+        A proxy adds an address to the end of the header, or a header after those that the client sent.
+        """
         address: str = (scope.get("client") or ("unknown",))[0]
-        for forwarded in reversed(headers.get("x-forwarded-for", "").split(",")):
-            if address not in self._trusted_proxies or not forwarded.strip():
+        for forwarded in reversed(",".join(headers.getlist("x-forwarded-for")).split(",")):
+            if not self._is_trusted(address) or not forwarded.strip():
                 break
             address = forwarded.strip()
         return _network(address)
+
+    def _is_trusted(self, address: str) -> bool:
+        parsed = _parsed(address)
+        return parsed is not None and any(parsed in network for network in self._trusted_proxies)
 
     def _limited(self, receive: Receive) -> Receive:
         """Return a `receive` that counts bytes and time. It raises TooLarge and TooSlow in the reader."""

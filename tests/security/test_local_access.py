@@ -8,17 +8,20 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import closing
+from ipaddress import ip_network
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import httpx2
 import pytest
+from starlette.datastructures import Headers
 
 from esker.server.agents.api import Api
 from esker.server.app import make_app
 from esker.server.client.esker import Esker
 from esker.server.core.config.client_settings import ClientSettings
 from esker.server.core.config.local_token import own_token, token_for
+from esker.server.core.config.settings import Settings
 from esker.server.core.errors import UnknownKey
 from esker.server.rest import access, connections, peers
 from esker.server.rest.peers import Peer, uid_of
@@ -328,19 +331,26 @@ async def test_a_key_has_a_rate_and_the_owner_has_none(parts: Parts) -> None:
 @pytest.mark.parametrize(
     ("trusted", "forwarded", "counted"),
     [
-        ((), "1.2.3.4", "127.0.0.1"),
-        (("127.0.0.1",), "1.2.3.4", "1.2.3.4"),
-        (("127.0.0.1",), "9.9.9.9, 1.2.3.4", "1.2.3.4"),
-        (("127.0.0.1", "10.0.0.1"), "9.9.9.9, 1.2.3.4, 10.0.0.1", "1.2.3.4"),
-        (("127.0.0.1",), "", "127.0.0.1"),
-        (("127.0.0.1",), "2001:db8::1", "2001:db8::/64"),
-        (("127.0.0.1",), "::ffff:1.2.3.4", "1.2.3.4"),
+        ((), ("1.2.3.4",), "127.0.0.1"),
+        (("127.0.0.1",), ("1.2.3.4",), "1.2.3.4"),
+        (("127.0.0.1",), ("9.9.9.9, 1.2.3.4",), "1.2.3.4"),
+        (("127.0.0.1",), ("9.9.9.9", "1.2.3.4"), "1.2.3.4"),
+        (("127.0.0.1", "10.0.0.1"), ("9.9.9.9, 1.2.3.4, 10.0.0.1",), "1.2.3.4"),
+        (("127.0.0.1", "10.0.0.0/8"), ("9.9.9.9, 1.2.3.4", "10.7.0.1"), "1.2.3.4"),
+        (("127.0.0.1", "10.0.0.0/8"), ("9.9.9.9, 1.2.3.4, ::ffff:10.7.0.1",), "1.2.3.4"),
+        (("127.0.0.1", "10.0.0.0/8"), ("9.9.9.9, 11.0.0.1",), "11.0.0.1"),
+        (("127.0.0.1",), ("9.9.9.9, unknown",), "unknown"),
+        (("127.0.0.1",), (), "127.0.0.1"),
+        (("127.0.0.1",), ("",), "127.0.0.1"),
+        (("127.0.0.1",), ("2001:db8::1",), "2001:db8::/64"),
+        (("127.0.0.1",), ("::ffff:1.2.3.4",), "1.2.3.4"),
     ],
 )
 def test_limits_count_the_address_that_a_trusted_proxy_names(
-    parts: Parts, trusted: tuple[str, ...], forwarded: str, counted: str
+    parts: Parts, trusted: tuple[str, ...], forwarded: tuple[str, ...], counted: str
 ) -> None:
-    settings = parts.settings.model_copy(update={"trusted_proxies": trusted})
+    settings = Settings(trusted_proxies=tuple(map(ip_network, trusted)))
     middleware = access.Access(make_app(parts), authenticate=None, settings=settings, local_token=None)  # pyright: ignore[reportArgumentType]
     scope = {"type": "http", "client": ("127.0.0.1", 5)}
-    assert middleware._address(scope, httpx2.Headers({"x-forwarded-for": forwarded})) == counted  # pyright: ignore
+    headers = Headers(raw=[(b"x-forwarded-for", line.encode()) for line in forwarded])
+    assert middleware._address(scope, headers) == counted

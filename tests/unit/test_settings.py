@@ -31,6 +31,16 @@ def test_a_wrong_variable_is_named(name: str, value: str) -> None:
         Settings.from_environment({name: value})
 
 
+def test_proxies_are_addresses_and_networks_and_nothing_that_never_matches() -> None:
+    proxies = Settings.from_environment(
+        {"ESKER_TRUSTED_PROXIES": "127.0.0.1, 10.0.0.0/8,2001:db8::/32"}
+    ).trusted_proxies
+    assert [str(network) for network in proxies] == ["127.0.0.1/32", "10.0.0.0/8", "2001:db8::/32"]
+    for wrong in ("10.0.0.1/8", "proxy.example", "10.0.0", "::ffff:10.0.0.1", "10.0.0.0/8 127.0.0.1"):
+        with pytest.raises(Misconfigured, match="ESKER_TRUSTED_PROXIES"):
+            Settings.from_environment({"ESKER_TRUSTED_PROXIES": wrong})
+
+
 def test_a_wrong_value_is_not_repeated_because_it_may_be_secret() -> None:
     with pytest.raises(Misconfigured) as raised:
         Settings.from_environment({"ESKER_PORT": "hunter22"})

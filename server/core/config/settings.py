@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, IPvAnyNetwork, SecretStr, ValidationError, field_validator
 
 from esker.server.core.config.client_settings import CLIENT_SETTINGS, PREFIX, variable
 from esker.server.core.config.home import data_dir, expanded
@@ -59,8 +59,9 @@ class Settings(BaseModel):
     """The most requests without a right key that may come from one address in a minute; 0: no limit."""
     wrong_keys_per_minute: Annotated[int, Field(ge=0)] = 20
     """The most wrong keys that one address may try in a minute; 0: no limit."""
-    trusted_proxies: tuple[str, ...] = ()
-    """Addresses of proxies, separated by commas, whose X-Forwarded-For names the address that limits apply to."""
+    trusted_proxies: tuple[IPvAnyNetwork, ...] = ()
+    """Addresses or networks (10.0.0.0/8) of proxies, separated by commas, whose X-Forwarded-For names the address that
+    limits apply to."""
 
     observer: ProviderChoice = "auto"
     """The observer: a language model, the extractive observer, or `off`; `auto` takes a model if one is configured."""
@@ -140,6 +141,14 @@ class Settings(BaseModel):
     def _is_absolute(cls, value: Path) -> Path:
         # The path becomes part of a database URL, which cannot be relative.
         return expanded(value).absolute()
+
+    @field_validator("trusted_proxies")
+    @classmethod
+    def _can_match(cls, value: tuple[IPvAnyNetwork, ...]) -> tuple[IPvAnyNetwork, ...]:
+        # The addresses of callers that have this form are compared as IPv4.
+        if any(network.version == 6 and network.network_address.ipv4_mapped for network in value):
+            raise ValueError("IPv4 addresses must be written without ::ffff:")
+        return value
 
     @field_validator("llm_base_url")
     @classmethod
