@@ -247,7 +247,7 @@ def test_a_memory_file_gets_each_fact_once_and_keeps_its_lines(
     assert {row["section"] for row in done["added"]} >= {"Hard rules", "Architecture"}
     text = file.read_bytes()
     assert text.startswith(mine.partition(b"\r\n\r\n## Mine")[0] + b"\r\n* ")
-    assert b"\r\n* The key is [redacted:anthropic-key].\r\n" in text
+    assert b"\r\n* The key is [redacted:anthropic-key]. (pinned by an agent)\r\n" in text
     assert b"\r\n\r\n## Mine\r\n\r\nThe end.\r\n\r\n## Architecture\r\n\r\n- " in text
     assert b"Never deploy" not in text
     assert KEY.encode() not in text
@@ -264,7 +264,8 @@ def test_a_memory_file_of_all_projects_names_the_project_of_each_line(
 ) -> None:
     env, _ = place
     assert esker("remember", "Ship on Mondays.", "--pin", "--project", "me/other", **env).returncode == 0
-    for project, says in ((None, "- Ship on Mondays. (project me/other)"), ("me/other", "- Ship on Mondays.\n")):
+    line = "- Ship on Mondays. (pinned by an agent)"
+    for project, says in ((None, f"{line} (project me/other)\n"), ("me/other", f"{line}\n")):
         file = tmp_path / f"{project is None}.md"
         asked = ["--project", project] if project else []
         assert esker("export", "memory-md", str(file), *asked, **env).returncode == 0

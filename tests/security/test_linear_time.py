@@ -20,7 +20,7 @@ from tests.support.records import conversation
 # Pieces that a hostile text repeats: those on which patterns of text and of tools begin, or may end.
 PIECES = (
     " ", "\t", "\n", "a", "7", "-", "=", "/a", ".", "\\", '"', "<", "a ", "a, ", "a. ", "7.", "a.b", "A_", "# ", "* ",
-    "| ", "1) ", "<a>", "a=", "a: ", "\n ", "。", "日", '"a"', "(a)", "[a]", "error ", "Error: ", "git commit ",
+    "| ", "1) ", "<a>", "a=", "a: ", "\n ", "。", "日", '"a"', "(a)", "[a]", "“。", "error ", "Error: ", "git commit ",
     "curl ", "esker ", "://", "a@", "{", "next ", "we use ", "I said ", "token=", "eyJa", "<system ", "password: ", "E",
 )  # fmt: skip
 # The largest text has eight times the length of the smallest, so quadratic time grows to 64 times.

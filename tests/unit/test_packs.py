@@ -264,7 +264,7 @@ def test_no_session_is_reflected_below_1000_tokens(context: int, own: int | None
     [
         ({}, "The port is 8377."),
         ({"trust": "assistant"}, "The port is 8377."),
-        ({"trust": "tool"}, "The port is 8377. (from a tool's output)"),
+        ({"trust": "tool"}, "The port is 8377. (from tool)"),
         ({"trust": "external", "tentative": True}, "The port is 8377. (tentative) (from outside)"),
         ({"kind": "manual"}, "The port is 8377."),
         ({"kind": "manual", "trust": "assistant"}, "The port is 8377. (pinned by an agent)"),

@@ -12,7 +12,9 @@ from collections.abc import AsyncGenerator
 
 import pytest
 
-from esker.server.core.errors import InvalidInput, Unavailable
+from esker.server.core.config.settings import Settings
+from esker.server.core.errors import Misconfigured, Unavailable
+from esker.server.providers.embedders import make_embedder
 from esker.server.providers.text_processes import LONG, TextProcesses
 
 
@@ -21,11 +23,6 @@ async def processes() -> AsyncGenerator[TextProcesses]:
     made = TextProcesses()
     yield made
     await made.close()
-
-
-def refuse(name: str) -> None:
-    """Raise an error with a hint."""
-    raise InvalidInput(f"{name} is wrong.", hint="Write it otherwise.")
 
 
 async def test_only_the_work_on_a_long_text_leaves_the_process(processes: TextProcesses) -> None:
@@ -43,9 +40,11 @@ async def test_what_is_printed_does_not_get_into_an_answer(processes: TextProces
 
 
 async def test_an_error_comes_back_as_it_was_raised(processes: TextProcesses) -> None:
-    with pytest.raises(InvalidInput, match="a is wrong") as caught:
-        await processes.run(LONG, refuse, "a")
-    assert caught.value.hint == "Write it otherwise."
+    with pytest.raises(Misconfigured, match="does not name an embedder") as caught:
+        await processes.run(LONG, make_embedder, Settings(), "nothing")
+    with pytest.raises(Misconfigured) as direct:
+        make_embedder(Settings(), "nothing")
+    assert (str(caught.value), caught.value.hint) == (str(direct.value), direct.value.hint)
     assert await processes.run(LONG, len, "abc") == 3
 
 

@@ -4,6 +4,7 @@ Rendering is a pure function of the rows, so that the same rows give the same by
 close or open one of our elements.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -28,7 +29,7 @@ DONE = "✅"
 TENTATIVE = " (tentative)"
 UNCONFIRMED = " (pinned by an agent)"
 """Marks a pinned row that no person has confirmed."""
-_READ = {"tool": " (from a tool's output)", "external": " (from outside)"}
+_READ = {"tool": " (from tool)", "external": " (from outside)"}
 CONTRADICTED = " (older; a newer row says otherwise)"
 CLOSE_GROUP = "</observation-group>"
 LINE_END = 1
@@ -164,6 +165,16 @@ def _attribute(value: str) -> str:
 
 def _mark(row: PackRow) -> str:
     return MARK[row.priority] + (f" {DONE}" if row.category == "outcome" else "")
+
+
+_RESERVATION = re.compile(
+    "|".join(re.escape(each) for each in (TENTATIVE, UNCONFIRMED, *_READ.values())) + r"(?= \(|\Z)"
+)
+
+
+def without_reservations(text: str) -> str:
+    """Return a shown text without the reservations at its end."""
+    return _RESERVATION.sub("", text)
 
 
 class Reservable(Protocol):

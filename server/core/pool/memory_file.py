@@ -11,7 +11,7 @@ from datetime import date, datetime
 from zoneinfo import ZoneInfo
 
 from esker.server.core.facts.same_fact import Fingerprint, fingerprint, same_fact
-from esker.server.core.pack.rendering import reservations
+from esker.server.core.pack.rendering import reservations, without_reservations
 from esker.server.core.records import PRIORITIES, Category, Facet, Kind, Priority, Trust
 from esker.server.core.text.fencing import fenced
 
@@ -182,10 +182,10 @@ def _blocks(lines: Sequence[str]) -> Iterator[list[str]]:
 
 
 def _plain(line: str) -> str:
-    """Return a line without its markers."""
+    """Return a line without its markers and the reservations at its end."""
     while marker := _MARKER.match(line):
         line = line[marker.end() :]
-    return line.strip()
+    return without_reservations(line.strip())
 
 
 def _words(text: str) -> tuple[str, ...]:

@@ -46,10 +46,9 @@ _CHAT_LINE = re.compile(
     r"\s{0,9}[\[(]?(?:\d{4}-\d\d-\d\d[T ,]{1,2}|\d{1,2}[./]\d{1,2}[./]\d{2,4}[, ]{1,2})?"
     r"\d{1,2}:\d\d(?::\d\d)?(?: ?[AP]M)?[\])]?[ \t–-]{1,3}<?[^\s:<>][^:\n<>]{0,40}>?:\s"
 )
-# A quotation of several sentences.
-_QUOTATION = re.compile(
-    r"(?<!\w)[\"“„«「][^\"“”„«»「」\n]{2,2000}?(?:[.!?]\s|[。！？])[^\"“”„«»「」\n]{2,2000}[\"”“»」](?!\w)"
-)
+# A quotation. If there are several sentences in it, another person wrote it.
+_QUOTATION = re.compile(r"(?<!\w)[\"“„«「]([^\"“”„«»「」\n]{5,4000})[\"”“»」](?!\w)")
+_SENTENCE_WITHIN = re.compile(r"[.!?]\s+\S|[。！？]\s*\S")
 # Characters before the colon of a request to work on a text.
 _LONGEST_LEAD = 120
 _SENTENCE_END = re.compile(r"[.!?。！？]\s")
@@ -112,7 +111,11 @@ def _without_texts(text: str) -> str:
         behind = _PARAGRAPH.split("\n".join(lines[place + 1 :]).strip())
         is_remark = len(behind) > 1 and cues.asks(behind[-1])
         lines = [*lines[:place], own, *(["", behind[-1]] if is_remark else [])]
-    return _QUOTATION.sub("“”", "\n".join(lines))
+    return _QUOTATION.sub(_without_sentences, "\n".join(lines))
+
+
+def _without_sentences(quotation: re.Match[str]) -> str:
+    return "“”" if _SENTENCE_WITHIN.search(quotation[1]) else quotation[0]
 
 
 def _handed_over(lines: Sequence[str]) -> tuple[int, str] | None:
