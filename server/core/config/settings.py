@@ -205,6 +205,6 @@ def _explain(error: ValidationError) -> str:
     parts = (
         f"{name} is not a setting" if item["type"] == "extra_forbidden" else problem_with(name, item)
         for item in error.errors(include_input=False, include_url=False)
-        if (name := PREFIX + "_".join(map(str, item["loc"])).upper())
+        if (name := variable(str(item["loc"][0])))
     )
     return "Settings are not valid: " + "; ".join(parts) + "."
