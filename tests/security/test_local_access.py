@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from ipaddress import ip_network
 from pathlib import Path
+from unittest.mock import Mock
 from urllib.parse import urlsplit
 
 import httpx2
@@ -178,6 +179,25 @@ def test_the_token_is_made_once_and_only_its_owner_reads_it(tmp_path: Path) -> N
     (tmp_path / "token").chmod(0o644)
     own_token(tmp_path)
     assert (tmp_path / "token").stat().st_mode & 0o777 == 0o600
+    assert [path.name for path in tmp_path.iterdir()] == ["token"]
+
+
+def test_an_empty_token_file_is_made_again(tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("")
+    token = own_token(tmp_path)
+    assert token.startswith("esk_")
+    assert own_token(tmp_path) == token
+
+
+def test_a_crash_while_the_token_is_written_leaves_no_empty_token(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", Mock(side_effect=OSError("full")))
+        with pytest.raises(OSError, match="full"):
+            own_token(tmp_path)
+    assert not (tmp_path / "token").exists()
+    assert own_token(tmp_path).startswith("esk_")
 
 
 def holder(folder: Path, url: str, pid: int) -> dict[str, str]:
@@ -189,10 +209,20 @@ def holder(folder: Path, url: str, pid: int) -> dict[str, str]:
 def test_clients_send_the_token_to_the_users_own_server_and_to_no_other(tmp_path: Path) -> None:
     token, url = own_token(tmp_path), "http://127.0.0.1:8377"
     environ = holder(tmp_path, url, os.getpid())
-    for same in (url, "http://localhost:8377", "http://127.0.0.1:8377/"):
+    for same in (url, "http://127.0.0.1:8377/"):
         assert token_for(same, environ) == token
     for other in ("http://127.0.0.1:8378", "http://10.0.0.1:8377", "http://127.0.0.1.example:8377", "nonsense", ""):
         assert token_for(other, environ) is None
+    # Programs of other users may listen there.
+    for beside in ("http://[::1]:8377", "http://127.0.0.2:8377", "http://localhost:8377"):
+        assert token_for(beside, environ) is None
+    for everywhere, reached, beside in (
+        ("http://0.0.0.0:8377", "http://127.0.0.1:8377", "http://[::1]:8377"),
+        ("http://[::]:8377", "http://[::1]:8377", "http://127.0.0.1:8377"),
+    ):
+        assert token_for(reached, holder(tmp_path, everywhere, os.getpid())) == token
+        assert token_for(beside, environ) is None
+        assert token_for("http://10.0.0.1:8377", environ) is None
     assert token_for(url, {"ESKER_DATA_DIR": str(tmp_path / "elsewhere")}) is None
     with subprocess.Popen([sys.executable, "-c", ""]) as ended:
         pass
