@@ -29,15 +29,17 @@ class HashedMessage:
 async def digests(connection: Connection) -> Digests | None:
     """Return the hashes of the pool; None if nothing was ever forgotten in it."""
     row = await (await connection.execute(SQL["key"])).fetchone()
-    return Digests(*row) if row else None
+    return Digests.stored(*row) if row else None
 
 
-async def ensure_digests(connection: Connection, longest: int) -> Digests:
-    """Return the hashes of the pool, which now know words of up to `longest` terms."""
-    values = {"key": secrets.token_bytes(32), "longest": longest}
-    row = await (await connection.execute(SQL["ensure_key"], values)).fetchone()
+async def ensure_digests(connection: Connection, words: Collection[str]) -> Digests:
+    """Return the hashes of the pool, which now also find these words in texts."""
+    row = await (await connection.execute(SQL["ensure_key"], {"key": secrets.token_bytes(32)})).fetchone()
     assert row is not None  # it was inserted or updated
-    return Digests(*row)
+    starts = Digests.stored(*row).starts_of(words)
+    row = await (await connection.execute(SQL["add_starts"], {"starts": list(starts)})).fetchone()
+    assert row is not None  # it is locked
+    return Digests.stored(*row)
 
 
 async def add(

@@ -76,7 +76,7 @@ async def condense(
     async with parts.database.tenant(lease.pool_id) as connection:
         # No other transaction may condense or forget the rows meanwhile.
         await sessions.lock_all(connection, {row.session_id for row in task.rows if row.session_id})
-        if (made := await _without_forgotten(connection, made)) is None:
+        if (made := await _without_forgotten(parts, connection, made)) is None:
             await jobs.hold(connection, lease, lease.until)
             await _record_rejection(connection, replace(candidate, problem=_FORGOTTEN), task.rows, subject, now)
             return False
@@ -194,10 +194,10 @@ def _row(
     )
 
 
-async def _without_forgotten(connection: Connection, made: _ReadyReflection) -> _ReadyReflection | None:
+async def _without_forgotten(parts: Parts, connection: Connection, made: _ReadyReflection) -> _ReadyReflection | None:
     """Return a reflection without insights that were forgotten; None if a row that would replace others was."""
     rows = [row.memory for row in made.rows]
-    gone = await are_forgotten(connection, [SaidText(row.content, row.said_at, row.project) for row in rows])
+    gone = await are_forgotten(parts, connection, [SaidText(row.content, row.said_at, row.project) for row in rows])
     if any(is_gone and not row.facet for row, is_gone in zip(rows, gone, strict=True)):
         return None
     return replace(made, rows=[row for row, is_gone in zip(made.rows, gone, strict=True) if not is_gone])

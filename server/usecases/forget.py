@@ -118,7 +118,7 @@ async def _forget(
     now = parts.clock()
     receipt_id = new_id("fgt", now)
     said_in = {session_id: sorted(seqs) for session_id, seqs in doomed.messages.items()}
-    digests = await bury(connection, request, doomed, receipt_id, now)
+    digests = await bury(parts, connection, request, doomed, receipt_id, now)
     blanked = await _blank(connection, {s: sorted(seqs) for s, seqs in doomed.blanked(request).items()})
     # Otherwise recall would still find it word for word.
     await leave_out_of_passages(parts, connection, said_in)

@@ -109,7 +109,7 @@ async def _write(
 ) -> tuple[int, ...]:
     """Write the new lines; return how many there were of each type."""
     await pool_import.lock(connection)
-    of_sessions = await import_sessions(connection, batch)
+    of_sessions = await import_sessions(parts, connection, batch)
     written = await _import_memories(parts, connection, batch.memories, rows)
     reflected = await _import_reflections(connection, batch.reflections)
     counts = (*of_sessions, written, reflected)
@@ -123,7 +123,7 @@ async def _import_memories(
     parts: Parts, connection: Connection, lines: Mapping[int, MemoryLine], rows: Sequence[IndexedMemory]
 ) -> int:
     """Write new memories and update existing ones; return the number of new ones."""
-    lines = await _without_forgotten(connection, lines)
+    lines = await _without_forgotten(parts, connection, lines)
     if not lines:
         return 0
     parents = {number: _parents(line) for number, line in lines.items()}
@@ -148,10 +148,12 @@ async def _import_memories(
     return len(new)
 
 
-async def _without_forgotten(connection: Connection, lines: Mapping[int, MemoryLine]) -> dict[int, MemoryLine]:
+async def _without_forgotten(
+    parts: Parts, connection: Connection, lines: Mapping[int, MemoryLine]
+) -> dict[int, MemoryLine]:
     """Return memories without those that were forgotten in this pool."""
     texts = [SaidText(line.content, line.said_at, line.project, line.id) for line in lines.values()]
-    gone = await are_forgotten(connection, texts)
+    gone = await are_forgotten(parts, connection, texts)
     return {number: line for (number, line), is_gone in zip(lines.items(), gone, strict=True) if not is_gone}
 
 

@@ -10,13 +10,14 @@ from esker.server.db.database import Connection
 from esker.server.store import messages, pool_import, sessions
 from esker.server.store.messages import MessageToStore
 from esker.server.store.pool_import import KnownMessage
+from esker.server.usecases.parts import Parts
 from esker.server.usecases.tombstones import SaidText, are_forgotten, without_forgotten
 
 _NO_NOTES = {"current_task": None, "suggested_continuation": None, "thread_title": None}
 _SAME_SESSION_HINT = "Its client sent the same conversation to this pool. Import into a new pool."
 
 
-async def import_sessions(connection: Connection, batch: ImportBatch) -> tuple[int, int, int]:
+async def import_sessions(parts: Parts, connection: Connection, batch: ImportBatch) -> tuple[int, int, int]:
     """Write the new sessions, messages and groups of a batch; return how many of each.
 
     Existing records stay as they are; an existing session gets the file's later messages. All these sessions are locked
@@ -25,16 +26,16 @@ async def import_sessions(connection: Connection, batch: ImportBatch) -> tuple[i
     of_messages = {line.session_id for line in batch.messages.values()}
     of_groups = {line.session_id for line in batch.groups.values()}
     await sessions.lock_all(connection, {*of_messages, *of_groups, *(line.id for line in batch.sessions.values())})
-    opened = await _open(connection, batch.sessions)
+    opened = await _open(parts, connection, batch.sessions)
     there = await sessions.several(connection, of_messages | of_groups)
     appended, reached = 0, {session.id: session.last_seq for session in there.values()}
     for session_id, lines in _by_session(batch.messages).items():
         session = _require(there, session_id, min(lines))
         new = await _unknown(connection, session, lines)
-        await _append(connection, session, new)
+        await _append(parts, connection, session, new)
         appended += len(new)
         reached[session_id] += len(new)
-    covered = await _cover(connection, batch.groups, there, reached)
+    covered = await _cover(parts, connection, batch.groups, there, reached)
     return opened, appended, covered
 
 
@@ -51,7 +52,7 @@ def _require(there: Mapping[str, StoredSession], session_id: str, number: int) -
     return there[session_id]
 
 
-async def _open(connection: Connection, lines: Mapping[int, SessionLine]) -> int:
+async def _open(parts: Parts, connection: Connection, lines: Mapping[int, SessionLine]) -> int:
     """Write new sessions and update existing ones; return the number of new ones."""
     if not lines:
         return 0
@@ -68,7 +69,7 @@ async def _open(connection: Connection, lines: Mapping[int, SessionLine]) -> int
             )
         if same_id and (same_id != same_name or same_id.created_at != line.created_at):
             raise Conflict(f"Line {number}: {line.id} is another session in this pool.")
-    kept = await _sessions_without_forgotten(connection, list(lines.values()))
+    kept = await _sessions_without_forgotten(parts, connection, list(lines.values()))
     new = [line for line in kept if line.id not in by_id]
     await pool_import.insert_sessions(connection, new)
     await pool_import.catch_up(connection, [line for line in kept if line.id in by_id])
@@ -106,10 +107,10 @@ def _is_same(line: MessageLine, there: KnownMessage | None) -> bool:
     return not there.content_hash or not line.content_hash or there.content_hash.hex() == line.content_hash
 
 
-async def _append(connection: Connection, session: StoredSession, new: list[MessageLine]) -> None:
+async def _append(parts: Parts, connection: Connection, session: StoredSession, new: list[MessageLine]) -> None:
     if new:
         received = max(line.received_at for line in new)
-        stored = await without_forgotten(connection, session.id, [_to_store(line) for line in new])
+        stored = await without_forgotten(parts, connection, session.id, [_to_store(line) for line in new])
         await messages.append(connection, session.id, session.last_seq, stored, received)
         await sessions.extend(connection, session.id, stored, received)
 
@@ -130,6 +131,7 @@ def _to_store(line: MessageLine) -> MessageToStore:
 
 
 async def _cover(
+    parts: Parts,
     connection: Connection,
     lines: Mapping[int, GroupLine],
     there: Mapping[str, StoredSession],
@@ -150,12 +152,12 @@ async def _cover(
             new.append(line)
             observed[session_id] = line.last_seq
     if new:
-        await pool_import.insert_groups(connection, await _without_forgotten_notes(connection, new, there))
+        await pool_import.insert_groups(connection, await _without_forgotten_notes(parts, connection, new, there))
     return len(new)
 
 
 async def _without_forgotten_notes(
-    connection: Connection, lines: Sequence[GroupLine], there: Mapping[str, StoredSession]
+    parts: Parts, connection: Connection, lines: Sequence[GroupLine], there: Mapping[str, StoredSession]
 ) -> list[GroupLine]:
     """Return groups without their notes where one of these was forgotten."""
     return [
@@ -163,6 +165,7 @@ async def _without_forgotten_notes(
         for line, is_gone in zip(
             lines,
             await are_forgotten(
+                parts,
                 connection,
                 [SaidText(_notes_of(line), line.created_at, there[line.session_id].project) for line in lines],
             ),
@@ -171,10 +174,12 @@ async def _without_forgotten_notes(
     ]
 
 
-async def _sessions_without_forgotten(connection: Connection, lines: Sequence[SessionLine]) -> list[SessionLine]:
+async def _sessions_without_forgotten(
+    parts: Parts, connection: Connection, lines: Sequence[SessionLine]
+) -> list[SessionLine]:
     """Return sessions without their notes where one of these says what was forgotten."""
     texts = [SaidText(_notes_of(line), line.created_at, line.project) for line in lines]
-    gone = await are_forgotten(connection, texts)
+    gone = await are_forgotten(parts, connection, texts)
     return [line.model_copy(update=_NO_NOTES) if is_gone else line for line, is_gone in zip(lines, gone, strict=True)]
 
 

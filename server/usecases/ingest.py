@@ -15,11 +15,11 @@ from esker.server.core.errors import InvalidInput
 from esker.server.core.json_input import Json, characters
 from esker.server.core.redaction import redact_content, redact_name
 from esker.server.db.database import Connection
-from esker.server.store import audit, jobs, messages, sessions
+from esker.server.store import audit, jobs, messages, sessions, tombstones
 from esker.server.store.messages import MessageToStore
 from esker.server.usecases.cut_passages import cut_passages
 from esker.server.usecases.parts import Parts
-from esker.server.usecases.tombstones import without_forgotten
+from esker.server.usecases.tombstones import hash_messages, without_forgotten
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,16 +58,18 @@ async def ingest(
         session = await sessions.get(connection, session_id)
         fresh, conflicts = _sort_out(prepared, await messages.known(connection, session_id, names))
         tools = await _tool_names(connection, session, fresh)
+        digests = await tombstones.digests(connection)
     if not fresh:
         # A batch may be sent again because the server crashed before its passages were written.
         await cut_passages(parts, pool_id, session_id)
         return IngestReport(0, len(batch), session.unobserved_tokens, conflicts)
     stored = await parts.processes.run(long, _stored, fresh, tools, session.timezone, now)
+    hashed = await hash_messages(parts, digests, session_id, stored)
     async with parts.database.tenant(pool_id) as connection:
         session = await sessions.lock(connection, session_id)
         known = await messages.known(connection, session_id, names)
         new = [message for message in stored if message.message.external_id not in known]
-        new = await without_forgotten(connection, session_id, new)
+        new = await without_forgotten(parts, connection, session_id, new, hashed)
         unobserved = session.unobserved_tokens
         if new:
             unobserved = await _append(connection, session, new, now)

@@ -241,7 +241,7 @@ async def _write(
     async with parts.database.tenant(lease.pool_id) as connection:
         # Waits for a transaction that forgets, since its facts must not come back.
         await sessions.lock(connection, session.id)
-        observed, facts = await _without_forgotten(connection, shown, observed, facts)
+        observed, facts = await _without_forgotten(parts, connection, shown, observed, facts)
         await sessions.cover(connection, session.id, first.seq, last.seq, observed)
         await jobs.hold(connection, lease, lease.until)
         await jobs.progress(connection, lease)
@@ -264,14 +264,14 @@ async def _write(
 
 
 async def _without_forgotten(
-    connection: Connection, shown: TranscriptSlice, observed: Observed, facts: Sequence[NewFact]
+    parts: Parts, connection: Connection, shown: TranscriptSlice, observed: Observed, facts: Sequence[NewFact]
 ) -> tuple[Observed, Sequence[NewFact]]:
     """Return what was observed without what was forgotten; such facts count as refused."""
     project, said_at = shown.session.project, shown.messages[-1].sent_at
     notes = [observed.current_task, observed.suggested_continuation, observed.thread_title]
     rows = [fact.row.memory for fact in facts]
     texts = [SaidText(row.content, row.said_at, project) for row in rows]
-    gone = await are_forgotten(connection, [*texts, *(SaidText(note or "", said_at, project) for note in notes)])
+    gone = await are_forgotten(parts, connection, [*texts, *(SaidText(note or "", said_at, project) for note in notes)])
     if not any(gone):
         return observed, facts
     kept = [fact for fact, is_gone in zip(facts, gone[: len(facts)], strict=True) if not is_gone]

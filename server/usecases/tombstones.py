@@ -1,7 +1,6 @@
 """Keep forgotten texts from coming back: by an observer, a reflection, an import, a transcript or a spool."""
 
-import asyncio
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -13,14 +12,15 @@ from esker.server.core.facts.tombstones import (
     Tombstone,
     holding,
     is_one_of_its_kind,
-    length_of,
 )
-from esker.server.core.json_input import Json
+from esker.server.core.json_input import Json, characters
+from esker.server.core.records import Memory
 from esker.server.core.text.phrases import Phrases, texts_in
 from esker.server.db.database import Connection
 from esker.server.store import tombstones
 from esker.server.store.messages import MessageToStore
 from esker.server.store.tombstones import HashedMessage
+from esker.server.usecases.parts import Parts
 from esker.server.usecases.plan_forgetting import Doomed
 
 FORGOTTEN: list[Block] = [{"type": "text", "text": "[forgotten]"}]
@@ -37,8 +37,16 @@ class SaidText:
     record_id: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class HashedBatch:
+    """Messages by external id with the hashes of all that they say."""
+
+    digests: Digests
+    hashes: Mapping[str, set[bytes]]
+
+
 async def bury(
-    connection: Connection, request: ForgetRequest, doomed: Doomed, receipt_id: str, now: datetime
+    parts: Parts, connection: Connection, request: ForgetRequest, doomed: Doomed, receipt_id: str, now: datetime
 ) -> Digests:
     """Add tombstones for what is being forgotten; return the hashes of the pool.
 
@@ -46,26 +54,35 @@ async def bury(
     same message of a client never comes back, nor does any that says what was named, whenever it was said.
     """
     named = bool(request.selection.ids or request.selection.words)
-    everywhere = named and request.echoes
-    digests = await tombstones.ensure_digests(connection, length_of(doomed.names))
+    digests = await tombstones.ensure_digests(connection, doomed.names)
     found = await tombstones.hashed_messages(connection, doomed.messages)
     ids = [*doomed.rows, *([request.selection.session_id] if request.selection.session_id and not named else [])]
     rows = list(doomed.rows.values())
-
-    def made() -> dict[bytes, bool]:
-        bounded = {digests.of_id(record_id) for record_id in ids}
-        for row in rows:
-            bounded |= digests.of_row(row.content, EVERYWHERE if everywhere else row.project)
-        bounded |= {digest for words in doomed.names if (digest := digests.of_words(words))}
-        return dict.fromkeys(bounded, True) | _hashes_of_messages(digests, found, doomed.phrases, named=named)
-
+    long = sum(len(row.content) for row in rows) + sum(
+        len(one.text) + characters(list[Json](one.content)) for one in found
+    )
+    made = await parts.processes.run(
+        long, _hashes_of_doomed, digests, ids, rows, named and request.echoes, doomed.names
+    )
+    of_messages = await parts.processes.run(long, _hashes_of_messages, digests, found, doomed.phrases, named)
     blanks = request.with_messages or bool(doomed.own)
-    await tombstones.add(connection, receipt_id, await asyncio.to_thread(made), blanks=blanks, now=now)
+    new = dict.fromkeys(made, True) | of_messages
+    await tombstones.add(connection, receipt_id, new, blanks=blanks, now=now)
     return digests
 
 
+def _hashes_of_doomed(
+    digests: Digests, ids: Sequence[str], rows: Sequence[Memory], everywhere: bool, names: Collection[str]
+) -> set[bytes]:
+    """Return the hashes of ids, of rows, in all projects or in their own, and of names."""
+    made = {digests.of_id(record_id) for record_id in ids}
+    for row in rows:
+        made |= digests.of_row(row.content, EVERYWHERE if everywhere else row.project)
+    return made | {digest for words in names if (digest := digests.of_words(words))}
+
+
 def _hashes_of_messages(
-    digests: Digests, found: Sequence[HashedMessage], phrases: Phrases, *, named: bool
+    digests: Digests, found: Sequence[HashedMessage], phrases: Phrases, named: bool
 ) -> dict[bytes, bool]:
     """Return the hashes of messages: whether they hold only for what was said up to now."""
     hashes: dict[bytes, bool] = {}
@@ -81,14 +98,19 @@ def _hashes_of_messages(
     return hashes
 
 
-async def are_forgotten(connection: Connection, texts: Sequence[SaidText]) -> list[bool]:
+async def are_forgotten(parts: Parts, connection: Connection, texts: Sequence[SaidText]) -> list[bool]:
     """Tell for each row or note whether it was forgotten."""
     digests = await tombstones.digests(connection)
     if digests is None or not texts:
         return [False] * len(texts)
-    made = await asyncio.to_thread(lambda: [_hashes_of_text(digests, text) for text in texts])
+    long = sum(len(one.text) for one in texts)
+    made = await parts.processes.run(long, _hashes_of_texts, digests, texts)
     known = await tombstones.known(connection, {digest for each in made for digest in each})
     return [any(holding(each, known, one.said_at)) for each, one in zip(made, texts, strict=True)]
+
+
+def _hashes_of_texts(digests: Digests, texts: Sequence[SaidText]) -> list[set[bytes]]:
+    return [_hashes_of_text(digests, text) for text in texts]
 
 
 def _hashes_of_text(digests: Digests, said: SaidText) -> set[bytes]:
@@ -96,14 +118,39 @@ def _hashes_of_text(digests: Digests, said: SaidText) -> set[bytes]:
     return own | {digests.of_id(said.record_id)} | digests.in_text(said.text)
 
 
-async def without_forgotten(
-    connection: Connection, session_id: str, batch: Sequence[MessageToStore]
-) -> list[MessageToStore]:
-    """Return messages as they are stored: forgotten ones without their words, or left out of passages."""
-    digests = await tombstones.digests(connection)
+async def hash_messages(
+    parts: Parts, digests: Digests | None, session_id: str, batch: Sequence[MessageToStore]
+) -> HashedBatch | None:
+    """Return the hashes of messages, which is slow for long ones; None if nothing was ever forgotten."""
     if digests is None:
+        return None
+    long = sum(len(one.text) + characters(list[Json](one.message.content)) for one in batch)
+    made = await parts.processes.run(long, _hashes_of_batch, digests, session_id, batch)
+    return HashedBatch(digests, made)
+
+
+def _hashes_of_batch(digests: Digests, session_id: str, batch: Sequence[MessageToStore]) -> dict[str, set[bytes]]:
+    return {message.message.external_id: _hashes_of(digests, session_id, message) for message in batch}
+
+
+async def without_forgotten(
+    parts: Parts,
+    connection: Connection,
+    session_id: str,
+    batch: Sequence[MessageToStore],
+    hashed: HashedBatch | None = None,
+) -> list[MessageToStore]:
+    """Return messages as they are stored: forgotten ones without their words, or left out of passages.
+
+    `hashed`: their hashes, which may have been made before the session was locked.
+    """
+    digests = await tombstones.digests(connection)
+    if hashed is None or hashed.digests != digests:
+        # Something was forgotten meanwhile.
+        hashed = await hash_messages(parts, digests, session_id, batch)
+    if hashed is None:
         return list(batch)
-    made = await asyncio.to_thread(lambda: [_hashes_of(digests, session_id, message) for message in batch])
+    made = [hashed.hashes[message.message.external_id] for message in batch]
     known = await tombstones.known(connection, {digest for each in made for digest in each})
     return [
         _buried(message, list(holding(each, known, message.message.sent_at)))

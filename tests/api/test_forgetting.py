@@ -2,6 +2,8 @@
 
 import asyncio
 import hashlib
+from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 import httpx2
@@ -10,7 +12,8 @@ import pytest
 
 from esker.server.core.facts.forgetting import ForgetRequest, Selection
 from esker.server.core.records import Principal
-from esker.server.store import audit
+from esker.server.providers.text_processes import TextProcesses
+from esker.server.store import audit, sessions
 from esker.server.usecases.forget import forget
 from esker.server.usecases.ingest import IncomingMessage, ingest
 from esker.server.usecases.open_session import SessionRequest, open_session
@@ -300,6 +303,58 @@ async def test_after_a_passage_was_forgotten_people_can_say_continue_again(clien
     assert [message["content"][0]["text"] for message in stored] == ["continue", "yes"]
     fork = await opened(client, "fork")
     assert (await said(client, fork, *sent))["forgotten"] == 3
+
+
+class CountingProcesses(TextProcesses):
+    """Does all work itself, and remembers it with the length of its texts."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.made: list[tuple[str, int]] = []
+
+    async def run(self, characters: int, work: Any, *arguments: Any) -> Any:
+        self.made.append((work.__name__, characters))
+        return work(*arguments)
+
+
+async def test_a_message_is_compared_once_and_before_its_session_is_locked(
+    parts: Parts, who: Principal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    processes = CountingProcesses()
+    parts = replace(parts, processes=processes)
+    session = await open_session(parts, who.pool_id, SessionRequest("api", "s1"))
+    await ingest(parts, who.pool_id, session.id, [IncomingMessage("m1", "user", VAULT)])
+    await forget(parts, who, ForgetRequest(Selection(words=[VAULT])))
+    lock = sessions.lock
+
+    async def locking(*arguments: Any) -> Any:
+        processes.made.append(("lock", 0))
+        return await lock(*arguments)
+
+    monkeypatch.setattr(sessions, "lock", locking)
+    processes.made.clear()
+    text = "word " * 20_000
+    await ingest(parts, who.pool_id, session.id, [IncomingMessage("m2", "user", text)])
+    steps = [name for name, _ in processes.made]
+    assert steps.count("_hashes_of_batch") == 1
+    assert steps.index("_hashes_of_batch") < steps.index("lock")
+    assert dict(processes.made)["_hashes_of_batch"] > len(text)
+
+
+async def test_what_is_forgotten_while_a_message_is_on_its_way_is_not_stored(
+    parts: Parts, who: Principal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = await open_session(parts, who.pool_id, SessionRequest("api", "s1"))
+    lock, request = sessions.lock, ForgetRequest(Selection(words=["Xanadu"]))
+
+    async def locking(*arguments: Any) -> Any:
+        monkeypatch.undo()
+        await forget(parts, who, request)
+        return await lock(*arguments)
+
+    monkeypatch.setattr(sessions, "lock", locking)
+    sent = IncomingMessage("m1", "user", VAULT, sent_at=datetime(2026, 3, 2, tzinfo=UTC))
+    assert (await ingest(parts, who.pool_id, session.id, [sent])).forgotten == 1
 
 
 async def test_a_spooled_message_from_before_is_stored_without_the_forgotten_word(

@@ -11,10 +11,17 @@ from esker.server.core.facts.tombstones import (
     Tombstone,
     holding,
     is_one_of_its_kind,
-    length_of,
 )
 
-DIGESTS = Digests(b"k" * 32, 2)
+KEY = b"k" * 32
+
+
+def digests_of(*words: str, key: bytes = KEY) -> Digests:
+    """Return the hashes of a pool in which some words were forgotten."""
+    return Digests.stored(key, Digests(key, {}).starts_of(words))
+
+
+DIGESTS = digests_of("green vault", "the")
 NOON = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
 FACT = "User decided to keep the sessions in Redis on port 6380."
 
@@ -55,16 +62,24 @@ def test_words_are_found_in_a_text_in_any_form_and_in_their_order() -> None:
     assert DIGESTS.of_words("green vault") in DIGESTS.in_text("We painted the Green Vaults, twice.")
     assert DIGESTS.of_words("green vault") not in DIGESTS.in_text("We painted the vault green.")
     assert DIGESTS.of_words("the") is None
-    assert length_of(["the", "green vault", "Xanadu"]) == 2
 
 
-def test_words_longer_than_any_that_were_forgotten_are_not_hashed() -> None:
-    assert len(Digests(b"k" * 32, 0).in_text("one fine day")) == 0
-    assert len(DIGESTS.in_text("alpha beta gamma")) == 5
+def test_of_a_text_only_words_that_begin_like_forgotten_ones_and_are_as_long_are_hashed() -> None:
+    sentence = "Xanadu guards nineteen copper kettles, eleven brass lamps, seven iron doors and one quiet river."
+    digests = digests_of(sentence, "brass lamps")
+    assert digests.in_text(" ".join(f"word{number}" for number in range(1_000))) == set()
+    assert len(digests.in_text("brass doors, brass bells, brass lamps")) == 3
+    assert digests.in_text(f"He said: {sentence}") == {digests.of_words(sentence), digests.of_words("brass lamps")}
+
+
+def test_words_of_many_thousand_terms_are_known_again() -> None:
+    long = " ".join(f"word{number}" for number in range(70_000))
+    digests = digests_of(long)
+    assert digests.of_words(long) in digests.in_text(long)
 
 
 def test_another_pool_has_other_hashes() -> None:
-    other = Digests(b"o" * 32, 2)
+    other = Digests(b"o" * 32, {})
     assert not other.of_row(FACT, EVERYWHERE) & DIGESTS.of_row(FACT, EVERYWHERE)
     assert other.of_message(b"\1") != DIGESTS.of_message(b"\1")
 

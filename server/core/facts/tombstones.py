@@ -18,6 +18,11 @@ EVERYWHERE = "*"
 _LEAST_TERMS = 3
 """A row with fewer terms is known by its words alone: too many rows have the same two terms."""
 
+_LENGTH_BITS = 16
+_MOST_TERMS = (1 << _LENGTH_BITS) - 1
+"""The terms by which forgotten words are known: the first ones of very long words."""
+_START_BYTES = 4
+"""Bytes of the hash of a first term."""
 _TELLING_TERMS = 8
 """A message with as many different terms is hardly ever written twice, other than "continue" or "yes, do that"."""
 
@@ -39,10 +44,18 @@ class Tombstone:
 
 @dataclass(frozen=True, slots=True)
 class Digests:
-    """The keyed hashes of a pool. `longest` is the most terms of any words that were forgotten."""
+    """The keyed hashes of a pool. `starts`: hash of a term → how many terms the forgotten words have that begin so."""
 
     key: bytes
-    longest: int
+    starts: Mapping[int, frozenset[int]]
+
+    @classmethod
+    def stored(cls, key: bytes, starts: Iterable[int]) -> "Digests":
+        """Return the hashes of a pool, by what `starts_of` returned for all forgotten words."""
+        lengths: dict[int, set[int]] = {}
+        for start in starts:
+            lengths.setdefault(start >> _LENGTH_BITS, set()).add(start & _MOST_TERMS)
+        return cls(key, {term: frozenset(found) for term, found in lengths.items()})
 
     def of_row(self, content: str, project: str | None) -> set[bytes]:
         """Return the hashes of a row in a project, or EVERYWHERE: of its words, and of its terms in any order."""
@@ -71,18 +84,28 @@ class Digests:
 
     def of_words(self, words: str) -> bytes | None:
         """Return the hash of words as they are found in a text; None for words without terms."""
-        asked = terms(words)
+        asked = terms(words)[:_MOST_TERMS]
         return self._of("words", *asked) if asked else None
 
+    def starts_of(self, words: Iterable[str]) -> set[int]:
+        """Return for words that are being forgotten how `in_text` finds them: their first term and their length."""
+        asked = [found for one in words if (found := terms(one))]
+        return {self._start(found[0]) << _LENGTH_BITS | min(len(found), _MOST_TERMS) for found in asked}
+
     def in_text(self, text: str) -> set[bytes]:
-        """Return the hashes of all words that a text contains, up to the longest that were forgotten."""
-        found = terms(text) if self.longest else []
+        """Return the hashes of those words in a text that begin like forgotten ones and are as long."""
+        found = terms(text) if self.starts else []
+        lengths = {term: there for term in set(found) if (there := self.starts.get(self._start(term)))}
         runs = {
             tuple(found[start : start + length])
-            for length in range(1, self.longest + 1)
-            for start in range(len(found) - length + 1)
+            for start, term in enumerate(found)
+            for length in lengths.get(term, ())
+            if start + length <= len(found)
         }
         return {self._of("words", *run) for run in runs}
+
+    def _start(self, term: str) -> int:
+        return int.from_bytes(self._of("start", term)[:_START_BYTES])
 
     def _of(self, kind: str, *parts: str) -> bytes:
         return hmac.digest(self.key, "\0".join((kind, *parts)).encode("utf-8", "surrogatepass"), hashlib.sha256)
@@ -92,11 +115,6 @@ def is_one_of_its_kind(text: str, blocks: Sequence[Block]) -> bool:
     """Whether an equal message is this one sent again: it has many words, or blocks with the id of a tool call."""
     called = any(block.get("id") or block.get("tool_use_id") for block in blocks)
     return called or len(set(terms(text))) >= _TELLING_TERMS
-
-
-def length_of(words: Iterable[str]) -> int:
-    """Return the most terms of any of some words."""
-    return max((len(terms(one)) for one in words), default=0)
 
 
 def holding(digests: Iterable[bytes], known: Mapping[bytes, Tombstone], said_at: datetime) -> Iterator[Tombstone]:

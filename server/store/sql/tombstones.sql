@@ -1,12 +1,17 @@
 -- name: key
--- The key of the pool's hashes, and the most terms of any words that were forgotten; no row before the first forgetting.
-SELECT key, longest FROM forget_keys
+-- The key of the pool's hashes, and how forgotten words begin; no row before the first forgetting.
+SELECT key, starts FROM forget_keys
 
 -- name: ensure_key
--- The same, with a new key if there is none, and with more terms if the words are longer.
-INSERT INTO forget_keys (pool_id, key, longest) VALUES (current_pool(), %(key)s, %(longest)s)
-ON CONFLICT (pool_id) DO UPDATE SET longest = greatest(forget_keys.longest, excluded.longest)
-RETURNING key, longest
+-- The same, with a new key if there is none. Other transactions that forget in this pool wait from here on.
+INSERT INTO forget_keys (pool_id, key) VALUES (current_pool(), %(key)s)
+ON CONFLICT (pool_id) DO UPDATE SET key = forget_keys.key
+RETURNING key, starts
+
+-- name: add_starts
+-- Add how words begin, each once.
+UPDATE forget_keys SET starts = ARRAY (SELECT DISTINCT unnest(starts || %(starts)s::bigint[]) ORDER BY 1)
+RETURNING key, starts
 
 -- name: add
 -- Add tombstones of one receipt.
