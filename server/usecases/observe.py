@@ -28,6 +28,7 @@ from esker.server.core.errors import Conflict, RowsChanged, SpendCapReached
 from esker.server.core.facts.reconciling import NewFact, discriminating_terms
 from esker.server.core.facts.records import Observed, TranscriptSlice
 from esker.server.core.ids import new_id
+from esker.server.core.json_input import characters
 from esker.server.core.pack.rendering import offered_cost
 from esker.server.core.records import Lease, Memory
 from esker.server.core.redaction import redact
@@ -135,7 +136,8 @@ async def _next_slice(parts: Parts, lease: Lease) -> TranscriptSlice | None:
             return None
         backlog = await messages.unobserved(connection, session.id, session.observed_seq, MAX_TRANSCRIPT_TOKENS)
         names = await _tool_names(connection, session, backlog)
-    taken = await asyncio.to_thread(lambda: first_slice(_as_observed(backlog, names), MAX_TRANSCRIPT_TOKENS))
+    long = sum(len(message.text) + characters([*message.content]) for message in backlog)
+    taken = await parts.processes.run(long, _first_slice, backlog, names)
     recalled = await asyncio.to_thread(lambda: [i for message in taken for i in recalled_ids(message.content, names)])
     async with parts.database.tenant(lease.pool_id) as connection:
         previous = await memories.latest_of_session(connection, session.id, PREVIOUS_OBSERVATION_TOKENS)
@@ -198,6 +200,10 @@ async def _tool_names(
     if before:
         names |= await messages.tool_names(connection, session.id, before, backlog[0].seq)
     return names
+
+
+def _first_slice(backlog: Sequence[StoredMessage], names: Mapping[str, str]) -> tuple[StoredMessage, ...]:
+    return first_slice(_as_observed(backlog, names), MAX_TRANSCRIPT_TOKENS)
 
 
 def _as_observed(backlog: Sequence[StoredMessage], names: Mapping[str, str]) -> list[StoredMessage]:
