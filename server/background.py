@@ -2,10 +2,10 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Callable, Coroutine
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 from esker.server.core.errors import EskerError
 from esker.server.core.records import JobKind, Lease
@@ -23,6 +23,8 @@ from esker.server.usecases.run_job import Work, claim_job, pools_with_jobs, run_
 from esker.server.usecases.spending import resume_paused_jobs
 
 log = logging.getLogger(__name__)
+
+_T = TypeVar("_T")
 
 # A notification can be lost, and a job becomes due without one when a session has been idle.
 _LOOK_SECONDS = 2.0
@@ -84,17 +86,25 @@ async def keep_up(parts: Parts) -> None:
     """
     retained: datetime | None = None
     while True:
-        try:
-            if retained is None or parts.clock() >= retained + _RETENTION_PAUSE:
-                await retain_all(parts)
-                retained = parts.clock()
-            await mark_expired(parts)
-            await extend_all_quarantines(parts)
-            if behind := await cut_all_behind(parts):
-                log.info("made the missing passages of %d sessions", behind)
-        except EskerError as error:
-            log.warning("the upkeep cannot run now: %s", error)
+        if retained is None or parts.clock() >= retained + _RETENTION_PAUSE:
+            retained = parts.clock()
+            await _upkeep(retain_all, parts)
+        await _upkeep(mark_expired, parts)
+        await _upkeep(extend_all_quarantines, parts)
+        if behind := await _upkeep(cut_all_behind, parts):
+            log.info("made the missing passages of %d sessions", behind)
         await asyncio.sleep(_UPKEEP_SECONDS)
+
+
+async def _upkeep(step: Callable[[Parts], Awaitable[_T]], parts: Parts) -> _T | None:
+    """Run a step of the upkeep and return its result; a step that fails keeps no other from its turn."""
+    try:
+        return await step(parts)
+    except EskerError as error:
+        log.warning("the upkeep (%s) cannot run now: %s", step.__name__, error)
+    except Exception:
+        log.exception("the upkeep (%s) failed", step.__name__)
+    return None
 
 
 def _kinds(parts: Parts) -> list[JobKind]:

@@ -5,12 +5,14 @@ messages that a crash left out, or that arrived while the pool had passages swit
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 from esker.server.core.conversation.passages import passage_over, passages_of
 from esker.server.core.conversation.records import StoredMessage
 from esker.server.db.database import Connection
 from esker.server.store import messages, passages, pools, sessions, vectors
 from esker.server.store.passages import Deleted, PassageProgress
+from esker.server.usecases.in_each_pool import in_each_pool
 from esker.server.usecases.parts import Parts
 
 _MOST_MESSAGES = 1_000
@@ -79,7 +81,8 @@ async def cut_behind(parts: Parts, pool_id: str, on_progress: OnProgress | None 
 
 async def cut_all_behind(parts: Parts) -> int:
     """Cut the messages that a crash left uncut, in all pools; return the number of sessions."""
-    return sum([await cut_behind(parts, pool_id) for pool_id in await pools.ids(parts.database)])
+    every = await pools.ids(parts.database)
+    return sum(await in_each_pool("cutting passages", every, partial(cut_behind, parts)))
 
 
 async def leave_out_of_passages(parts: Parts, connection: Connection, said_in: Mapping[str, Sequence[int]]) -> None:

@@ -4,6 +4,8 @@ A memory in quarantine is superseded by it, so nothing shows, merges or condense
 when the quarantine is lifted. Until then the quarantine also covers what is added within its limits.
 """
 
+from functools import partial
+
 from esker.server.core.clock import as_utc
 from esker.server.core.errors import Conflict, InvalidInput, NotFound
 from esker.server.core.facts.forgetting import Quarantine, Quarantined, Selection
@@ -11,6 +13,7 @@ from esker.server.core.ids import new_id
 from esker.server.core.records import Principal
 from esker.server.db.database import Connection
 from esker.server.store import audit, memories, packs, quarantine, sessions
+from esker.server.usecases.in_each_pool import in_each_pool
 from esker.server.usecases.parts import Parts
 
 _MOST_TRIES = 5
@@ -100,8 +103,8 @@ async def extend_quarantines(parts: Parts, pool_id: str) -> None:
 
 async def extend_all_quarantines(parts: Parts) -> None:
     """Have the quarantines of all pools cover what was added within their limits."""
-    for pool_id in await quarantine.pools_with_one(parts.database):
-        await extend_quarantines(parts, pool_id)
+    pools = await quarantine.pools_with_one(parts.database)
+    await in_each_pool("extending quarantines", pools, partial(extend_quarantines, parts))
 
 
 async def _record(parts: Parts, connection: Connection, who: Principal, action: str, done: Quarantined) -> None:

@@ -19,6 +19,7 @@ from esker.server.db.database import Connection
 from esker.server.store import audit, memories, messages, packs, retention, sessions, vectors
 from esker.server.usecases.authenticate import require_pool
 from esker.server.usecases.cut_passages import leave_out_of_passages
+from esker.server.usecases.in_each_pool import in_each_pool
 from esker.server.usecases.parts import Parts
 
 MOST_DAYS = 36_500
@@ -55,8 +56,7 @@ async def set_pool_retention(parts: Parts, pool: str, change: Callable[[Retentio
 
 async def retain_all(parts: Parts) -> None:
     """Delete what the pools do not keep any longer."""
-    for pool_id in await retention.pools_with_one(parts.database):
-        await retain(parts, pool_id)
+    await in_each_pool("retention", await retention.pools_with_one(parts.database), partial(retain, parts))
 
 
 async def retain(parts: Parts, pool_id: str) -> Retained:

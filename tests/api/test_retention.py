@@ -1,14 +1,17 @@
 """A pool keeps messages, images, passages and memories for as long as it is told to."""
 
+import asyncio
 from typing import Any
 
 import httpx2
 import psycopg
 import pytest
 
-from esker.server.background import beside, run_jobs
+from esker.server.background import beside, keep_up, run_jobs
 from esker.server.core.conversation.retention import Retained, Retention
 from esker.server.core.records import Filter, Principal
+from esker.server.db.database import Database
+from esker.server.usecases.authenticate import create_pool
 from esker.server.usecases.ingest import IncomingMessage, ingest
 from esker.server.usecases.observe import observe
 from esker.server.usecases.open_session import SessionRequest, list_messages, open_session
@@ -18,6 +21,7 @@ from esker.server.usecases.recall import recall
 from esker.server.usecases.recall_request import RecallRequest
 from esker.server.usecases.remember import Note, list_memories, remember
 from esker.server.usecases.retain import retain, retain_all, set_retention
+from tests.support.api import PATIENCE
 from tests.support.clock import FakeClock
 
 IMAGE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="}}
@@ -107,6 +111,38 @@ async def test_only_pools_with_retention_are_looked_at_and_the_run_is_audited(
     with psycopg.connect(owner_url) as connection:
         [entry] = connection.execute("SELECT actor, detail FROM audit WHERE action = 'retention'").fetchall()
     assert entry == ("upkeep", {"messages": 0, "images": 0, "passages": 0, "memories": 1})
+
+
+async def test_a_pool_whose_retention_fails_keeps_no_other_from_its_upkeep(
+    parts: Parts, who: Principal, session: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await set_retention(parts, who, Retention(memories_days={"observation": 9}))
+    other = await create_pool(parts, "other")
+    asked: list[str] = []
+
+    async def retaining(_: Parts, pool_id: str) -> Retained:
+        asked.append(pool_id)
+        raise psycopg.errors.QueryCanceled("statement timeout")
+
+    async def both(_: Database) -> list[str]:
+        return [who.pool_id, other.id]
+
+    monkeypatch.setattr("esker.server.usecases.retain.retain", retaining)
+    monkeypatch.setattr("esker.server.store.retention.pools_with_one", both)
+    marked = asyncio.Event()
+
+    async def marking(_: Parts) -> int:
+        marked.set()
+        return 0
+
+    monkeypatch.setattr("esker.server.background.mark_expired", marking)
+    monkeypatch.setattr("esker.server.background._UPKEEP_SECONDS", 0)
+    async with beside("the upkeep", lambda: keep_up(parts)):
+        async with asyncio.timeout(PATIENCE):
+            await marked.wait()
+            marked.clear()
+            await marked.wait()
+    assert asked == [who.pool_id, other.id]
 
 
 async def test_retention_is_read_and_set_over_http(client: httpx2.AsyncClient) -> None:
