@@ -73,6 +73,11 @@ async def covered(connection: Connection, quarantine_id: str) -> tuple[set[str],
     return {str(row[0]) for row in rows if row[0]}, {str(row[1]) for row in rows if row[1]}
 
 
+async def forget_superseders(connection: Connection, ids: Collection[str]) -> None:
+    """Let the memories in quarantine that some rows superseded be live again after it. The caller holds the lock."""
+    await connection.execute(SQL["forget_superseders"], {"ids": list(ids)})
+
+
 async def restore(connection: Connection, quarantine_id: str) -> tuple[int, int]:
     """Return everything to its state before a quarantine; return how many memories and passages.
 

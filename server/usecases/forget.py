@@ -23,6 +23,7 @@ from esker.server.store import (
     memories,
     messages,
     packs,
+    quarantine,
     sessions,
     text_columns,
     vectors,
@@ -54,6 +55,8 @@ async def forget(parts: Parts, who: Principal, request: ForgetRequest) -> Receip
     locked: set[str] = set()
     for _ in range(_MOST_TRIES):
         async with parts.database.tenant(who.pool_id) as connection:
+            # Before all other locks, as when a quarantine is lifted.
+            await quarantine.lock(connection)
             await sessions.lock_all(connection, locked)
             doomed = await doomed_by(connection, request)
             if doomed.sessions <= locked:
@@ -129,7 +132,7 @@ async def _forget(
         await text_columns.rename_places(connection, doomed.phrases, digests.name_for)
     await jobs.forget_errors(connection, doomed.sessions)
     embedded = await vectors.delete(connection, "memory", [*numbers, *reworded])
-    shown = await packs.delete_showing(connection, [*doomed.rows, *doomed.quoting])
+    shown = await packs.delete_showing(connection, {*doomed.rows, *doomed.quoting, *doomed.placed})
     receipt = Receipt(
         id=receipt_id,
         memories=len(numbers),
@@ -160,6 +163,7 @@ async def _delete_rows(
     """Return the numbers of deleted rows, how many are live again, and the numbers of those that got new `contents`."""
     numbers = await memories.delete(connection, rows.keys())
     restored = await memories.restore(connection, rows.keys())
+    await quarantine.forget_superseders(connection, rows.keys())
     return numbers, len(restored), await memories.reword(connection, contents)
 
 

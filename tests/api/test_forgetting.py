@@ -152,6 +152,18 @@ async def test_a_project_that_is_called_so_gets_another_name_and_stays_one_proje
     assert (await client.get(f"/v1/sessions/{session}")).json()["project"] == project
 
 
+async def test_a_forgotten_project_name_is_in_no_frozen_pack(client: httpx2.AsyncClient, owner_url: str) -> None:
+    await client.post("/v1/memories", json={"content": "The cellar is dry.", "project": "xanadu-web"})
+    session = await opened(client)
+    before = (await client.get(f"/v1/sessions/{session}/pack")).json()
+    assert "(project xanadu-web)" in before["text"]
+    receipt = await forgotten(client, words=["Xanadu"])
+    assert (receipt["packs"], receipt["left"]) == (1, {})
+    after = (await client.get(f"/v1/sessions/{session}/pack")).json()
+    assert ("The cellar is dry." in after["text"], after["version"] > before["version"]) == (True, True)
+    assert "xanadu" not in dump(owner_url).lower()
+
+
 @pytest.mark.parametrize(
     ("limit", "kept"),
     [

@@ -130,6 +130,16 @@ async def test_a_note_that_was_written_again_meanwhile_stays_the_newer_one(parts
     assert [hit.id for hit in found.hits] == [newer]
 
 
+async def test_a_row_whose_newer_version_was_forgotten_in_quarantine_is_live_after_it(memory: ScriptedServer) -> None:
+    await poisoned(memory)
+    [newer] = [row for row in await memory.rows() if row["content"] == POSTGRES]
+    done = await begun(memory.client, project="shop")
+    assert await memory.live() == []
+    await memory.client.delete(f"/v1/memories/{newer['id']}?echoes=false")
+    await memory.client.delete(f"/v1/quarantines/{done['id']}")
+    assert await memory.live() == [REDIS]
+
+
 @pytest.mark.parametrize(("body", "status"), [({}, 422), ({"session_id": "ses_x"}, 404), ({"words": ["x"]}, 422)])
 async def test_a_quarantine_needs_limits_that_exist(
     client: httpx2.AsyncClient, body: dict[str, Any], status: int

@@ -15,7 +15,7 @@ SELECT {quarantine} FROM quarantines ORDER BY created_at DESC, id DESC
 SELECT {quarantine} FROM quarantines WHERE lifted_at IS NULL ORDER BY created_at, id
 
 -- name: lock
--- One transaction at a time begins, extends or lifts quarantines of a pool.
+-- One transaction at a time begins, extends or lifts quarantines of a pool, or forgets: it changes states that they keep.
 SELECT pg_advisory_xact_lock(hashtext('quarantine'), hashtext(current_pool()::text))
 
 -- name: lift
@@ -102,6 +102,12 @@ WHERE k.quarantine_id = %(id)s AND m.id = k.memory_id
   AND (m.superseded_by = %(id)s
        OR m.superseded_at IS NULL AND k.superseded_by IS NOT NULL
           AND EXISTS (SELECT FROM memories s WHERE s.id = k.superseded_by))
+
+-- name: forget_superseders
+-- Let the memories in quarantine that these rows superseded be live again after it. The caller has locked the pool's
+-- quarantines.
+UPDATE quarantined_memories SET superseded_by = NULL, superseded_at = NULL, outdated_at = NULL
+WHERE superseded_by = ANY (%(ids)s)
 
 -- name: drop_states
 -- Delete the states that a quarantine has kept.
