@@ -52,7 +52,7 @@ def _count(digests: Digests, sought: Set[bytes], places: Sequence[str], values: 
 
 
 def _says(digests: Digests, sought: Set[bytes], places: Sequence[str], text: str) -> bool:
-    if digests.in_text(text) & sought:
+    if (digests.in_text(text) | digests.in_text(text, "name")) & sought:
         return True
     return len(text) <= _LONGEST_ROW and any(digests.of_row(text, place) & sought for place in places)
 

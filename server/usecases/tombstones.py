@@ -62,7 +62,7 @@ async def bury(
         len(one.text) + characters(list[Json](one.content)) for one in found
     )
     made = await parts.processes.run(
-        long, _hashes_of_doomed, digests, ids, rows, named and request.echoes, doomed.names
+        long, _hashes_of_doomed, digests, ids, rows, named and request.echoes, request.selection.words, doomed.names
     )
     of_messages = await parts.processes.run(long, _hashes_of_messages, digests, found, doomed.phrases, named)
     blanks = request.with_messages or bool(doomed.own)
@@ -72,13 +72,19 @@ async def bury(
 
 
 def _hashes_of_doomed(
-    digests: Digests, ids: Sequence[str], rows: Sequence[Memory], everywhere: bool, names: Collection[str]
+    digests: Digests,
+    ids: Sequence[str],
+    rows: Sequence[Memory],
+    everywhere: bool,
+    asked: Collection[str],
+    names: Collection[str],
 ) -> set[bytes]:
-    """Return the hashes of ids, of rows, in all projects or in their own, and of names."""
+    """Return the hashes of ids, of rows, in all projects or in their own, of words, and of the names in a fact."""
     made = {digests.of_id(record_id) for record_id in ids}
     for row in rows:
         made |= digests.of_row(row.content, EVERYWHERE if everywhere else row.project)
-    return made | {digest for words in names if (digest := digests.of_words(words))}
+    made |= {digest for words in asked if (digest := digests.of_words(words))}
+    return made | {digest for name in names if (digest := digests.of_words(name, "name"))}
 
 
 def _hashes_of_messages(

@@ -14,6 +14,8 @@ from esker.server.core.facts.forgetting import ForgetRequest, Selection
 from esker.server.core.records import Principal
 from esker.server.providers.text_processes import TextProcesses
 from esker.server.store import audit, sessions
+from esker.server.usecases.authenticate import SCOPES, create_pool
+from esker.server.usecases.export import export
 from esker.server.usecases.forget import forget
 from esker.server.usecases.ingest import IncomingMessage, ingest
 from esker.server.usecases.open_session import SessionRequest, open_session
@@ -477,3 +479,17 @@ async def test_what_a_forgotten_session_said_before_stays_forgotten(client: http
     assert (await said(client, session, late))["forgotten"] == 1
     assert (await said(client, session, anew))["forgotten"] == 0
     assert (await said(client, other, late))["forgotten"] == 0
+
+
+async def test_another_fact_with_a_name_of_a_forgotten_one_can_be_imported(
+    client: httpx2.AsyncClient, parts: Parts
+) -> None:
+    second = await create_pool(parts, "second")
+    source = Principal(second.id, second.name, "test", frozenset(SCOPES))
+    await remember(parts, source, [Note("The doors of Xanadu are painted in green.", project="bank")])
+    lines = [line async for line in export(parts, second.id, second.name)]
+    vault = (await client.post("/v1/memories", json={"content": VAULT, "project": "bank"})).json()["id"]
+    assert (await client.delete(f"/v1/memories/{vault}")).json()["memories"] == 1
+    await client.post("/v1/import", content=b"".join(lines), headers={"Content-Type": "application/x-ndjson"})
+    found = (await client.get("/v1/memories")).json()["memories"]
+    assert [row["content"] for row in found] == ["The doors of Xanadu are painted in green."]

@@ -5,6 +5,7 @@ import hmac
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Literal
 
 from esker.server.core.conversation.records import Block
 from esker.server.core.facts.contradiction import negates
@@ -13,6 +14,8 @@ from esker.server.core.text.folding import same_words_key
 from esker.server.core.text.labels import without_label, without_notes
 from esker.server.core.text.terms import terms
 
+FoundAs = Literal["words", "name"]
+"""Words that were to be forgotten, or a name in such a fact: only a proof looks for it, as other facts may have it."""
 EVERYWHERE = "*"
 """In place of a project: a row that was forgotten in all of them."""
 _LEAST_TERMS = 3
@@ -82,17 +85,17 @@ class Digests:
         """Return the hash of a message under the id that its client gave it."""
         return self._of("sent", content_hash.hex(), external_id)
 
-    def of_words(self, words: str) -> bytes | None:
+    def of_words(self, words: str, found_as: FoundAs = "words") -> bytes | None:
         """Return the hash of words as they are found in a text; None for words without terms."""
         asked = terms(words)[:_MOST_TERMS]
-        return self._of("words", *asked) if asked else None
+        return self._of(found_as, *asked) if asked else None
 
     def starts_of(self, words: Iterable[str]) -> set[int]:
         """Return for words that are being forgotten how `in_text` finds them: their first term and their length."""
         asked = [found for one in words if (found := terms(one))]
         return {self._start(found[0]) << _LENGTH_BITS | min(len(found), _MOST_TERMS) for found in asked}
 
-    def in_text(self, text: str) -> set[bytes]:
+    def in_text(self, text: str, found_as: FoundAs = "words") -> set[bytes]:
         """Return the hashes of those words in a text that begin like forgotten ones and are as long."""
         found = terms(text) if self.starts else []
         lengths = {term: there for term in set(found) if (there := self.starts.get(self._start(term)))}
@@ -102,7 +105,7 @@ class Digests:
             for length in lengths.get(term, ())
             if start + length <= len(found)
         }
-        return {self._of("words", *run) for run in runs}
+        return {self._of(found_as, *run) for run in runs}
 
     def _start(self, term: str) -> int:
         return int.from_bytes(self._of("start", term)[:_START_BYTES])
