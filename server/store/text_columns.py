@@ -185,8 +185,8 @@ async def replace_texts(connection: Connection, column: TextColumn, values: Mapp
     await connection.execute(statement, {"rows": rows})
 
 
-async def rename_places(connection: Connection, phrases: Phrases, name: Callable[[str], str]) -> int:
-    """Give projects and directories that contain one of some phrases another name; return how many there were."""
+async def rename_places(connection: Connection, phrases: Phrases, name: Callable[[str], str]) -> set[str]:
+    """Give projects and directories that contain one of some phrases another name; return their former names."""
     renamed: set[str] = set()
     for column in PLACES:
         statement = for_column(SQL["distinct"], column.table, column.column)
@@ -196,4 +196,4 @@ async def rename_places(connection: Connection, phrases: Phrases, name: Callable
             values = {"old": old, "new": list(map(name, old))}
             await connection.execute(for_column(SQL["rename"], column.table, column.column), values)
         renamed.update(old)
-    return len(renamed)
+    return renamed

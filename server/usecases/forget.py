@@ -31,7 +31,7 @@ from esker.server.store import (
 from esker.server.usecases.cut_passages import leave_out_of_passages
 from esker.server.usecases.parts import Parts
 from esker.server.usecases.plan_forgetting import Doomed, doomed_by, plan_of
-from esker.server.usecases.tombstones import bury
+from esker.server.usecases.tombstones import bury, bury_places
 
 _MOST_TRIES = 5
 MOST_IDS = 1_000
@@ -129,7 +129,8 @@ async def _forget(
     numbers, restored, reworded = await _delete_rows(connection, doomed.rows, contents)
     await forgetting.forget_notes(connection, doomed.noted_in, doomed.notes)
     if request.selection.words:
-        await text_columns.rename_places(connection, doomed.phrases, digests.name_for)
+        renamed = await text_columns.rename_places(connection, doomed.phrases, digests.name_for)
+        await bury_places(connection, digests, renamed, receipt_id, now)
     await jobs.forget_errors(connection, doomed.sessions)
     embedded = await vectors.delete(connection, "memory", [*numbers, *reworded])
     shown = await packs.delete_showing(connection, {*doomed.rows, *doomed.quoting, *doomed.placed})

@@ -6,7 +6,7 @@ vectors. No language model is asked: observed messages come with their groups.
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from esker.server.core.conversation.trust import lowest_trust
@@ -21,6 +21,7 @@ from esker.server.store import audit, jobs, memories, pool_import, vectors
 from esker.server.store.memories import Past
 from esker.server.store.pool_import import KnownMemory
 from esker.server.usecases.cut_passages import cut_passages
+from esker.server.usecases.forgotten_places import batch_with_new_names
 from esker.server.usecases.import_sessions import import_sessions
 from esker.server.usecases.parts import Parts
 from esker.server.usecases.reflect_pool import schedule_daily
@@ -109,6 +110,9 @@ async def _write(
 ) -> tuple[int, ...]:
     """Write the new lines; return how many there were of each type."""
     await pool_import.lock(connection)
+    # By the names in the file first: a row may have been forgotten before its project was.
+    batch = replace(batch, memories=await _without_forgotten(parts, connection, batch.memories))
+    batch, rows = await batch_with_new_names(connection, batch, rows)
     of_sessions = await import_sessions(parts, connection, batch)
     written = await _import_memories(parts, connection, batch.memories, rows)
     reflected = await _import_reflections(connection, batch.reflections)

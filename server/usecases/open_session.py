@@ -9,6 +9,7 @@ from esker.server.core.page_cursor import PageCursor
 from esker.server.core.records import Job
 from esker.server.core.redaction import redact, redact_name
 from esker.server.store import groups, jobs, messages, sessions
+from esker.server.usecases.forgotten_places import new_names
 from esker.server.usecases.parts import Parts
 
 
@@ -29,14 +30,18 @@ async def open_session(parts: Parts, pool_id: str, asked: SessionRequest) -> Sto
     if asked.timezone is not None:
         zone(asked.timezone)
     now = parts.clock()
+    project = redact(asked.project) if asked.project else None
+    cwd = redact(asked.cwd) if asked.cwd else None
     async with parts.database.tenant(pool_id) as connection:
+        # Its client still calls it so, but that name is to be forgotten.
+        renamed = await new_names(connection, dict.fromkeys(filter(None, (project, cwd))))
         return await sessions.upsert(
             connection,
             session_id=new_id("ses", now),
             client=redact_name(asked.client),
             external_id=redact_name(asked.external_id),
-            project=redact(asked.project) if asked.project else None,
-            cwd=redact(asked.cwd) if asked.cwd else None,
+            project=renamed.get(project, project) if project else None,
+            cwd=renamed.get(cwd, cwd) if cwd else None,
             timezone=asked.timezone,
             effective_context=asked.effective_context,
             now=now,

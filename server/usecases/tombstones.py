@@ -71,6 +71,14 @@ async def bury(
     return digests
 
 
+async def bury_places(
+    connection: Connection, digests: Digests, places: Collection[str], receipt_id: str, now: datetime
+) -> None:
+    """Add tombstones for projects and directories that have other names now, by which they go from now on."""
+    new = {digests.of_place(place): False for place in places}
+    await tombstones.add(connection, receipt_id, new, blanks=False, now=now)
+
+
 def _hashes_of_doomed(
     digests: Digests,
     ids: Sequence[str],

@@ -278,6 +278,38 @@ async def test_an_import_does_not_bring_back_what_was_forgotten(memory: Scripted
     assert await memory.live() == ["Never use floats for money."]
 
 
+async def test_a_forgotten_project_name_comes_back_neither_by_an_import_nor_by_a_new_session(
+    client: httpx2.AsyncClient, owner_url: str
+) -> None:
+    session = await opened(client, project="xanadu-web", cwd="/home/me/xanadu-web")
+    await said(client, session, {"external_id": "m1", "role": "user", "content": "Never use floats for money."})
+    await observed(client, session)
+    await client.post("/v1/memories", json={"content": "The cellar is dry.", "project": "xanadu-web"})
+    lines = await exported(client)
+    await forgotten(client, words=["Xanadu"])
+    project = (await client.get(f"/v1/sessions/{session}")).json()["project"]
+    await imported(client, lines)
+    again = await opened(client, "s2", project="xanadu-web", cwd="/home/me/xanadu-web")
+    assert (await client.get(f"/v1/sessions/{again}")).json()["project"] == project
+    assert "xanadu" not in dump(owner_url).lower()
+
+
+async def test_an_import_brings_no_project_with_a_forgotten_name_that_the_pool_never_had(
+    client: httpx2.AsyncClient, owner_url: str
+) -> None:
+    await client.post("/v1/memories", json={"content": "The cellar is dry.", "project": "xanadu-web"})
+    session = await opened(client, project="xanadu-api")
+    await client.post("/v1/memories", json={"content": "The tent is blue.", "session_id": session})
+    lines = await exported(client)
+    await client.post("/v1/memories", json={"content": "The boat is red."})
+    await forgotten(client, project="xanadu-web")
+    await forgotten(client, words=["xanadu-api", "Xanadu"])
+    await imported(client, lines)
+    assert "xanadu" not in dump(owner_url).lower()
+    rows = (await client.get("/v1/memories")).json()["memories"]
+    assert sorted(row["content"] for row in rows) == ["The boat is red.", "The tent is blue."]
+
+
 @pytest.mark.parametrize("messages", [True, False])
 async def test_a_transcript_that_is_sent_again_under_another_name_stays_forgotten(
     memory: ScriptedServer, messages: bool

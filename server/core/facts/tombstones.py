@@ -75,7 +75,11 @@ class Digests:
 
     def name_for(self, place: str) -> str:
         """Return another name for a project or directory whose own name was forgotten; always the same one."""
-        return f"forgotten-{self._of('place', place).hex()[:12]}"
+        return f"forgotten-{self.of_place(place).hex()[:12]}"
+
+    def of_place(self, place: str) -> bytes:
+        """Return the hash of the name of a project or directory."""
+        return self._of("place", place)
 
     def of_message(self, content_hash: bytes) -> bytes:
         """Return the hash of a message by that of its role and content."""

@@ -92,20 +92,20 @@ UNION ALL
 SELECT id FROM observation_groups WHERE id = ANY (%(ids)s)
 
 -- name: known_memories
--- Those of these memories that exist, whether they equal the file's (except for values that can change), and whether
--- they are live.
+-- Those of these memories that exist, whether they equal the file's (except for values that can change, such as the name
+-- of a project, which may have been forgotten since), and whether they are live.
 SELECT m.id,
-       (m.content, m.author, m.category, m.session_id, m.group_id, m.project, m.source_seqs, m.source_ids, m.said_at,
+       (m.content, m.author, m.category, m.session_id, m.group_id, m.source_seqs, m.source_ids, m.said_at,
         m.refers_from, m.refers_to, m.valid_until, m.reflection_id, m.external_id, m.facet, m.created_at)
        IS NOT DISTINCT FROM
-       (new.content, new.author, new.category, new.session_id, new.group_id, new.project, new.source_seqs,
+       (new.content, new.author, new.category, new.session_id, new.group_id, new.source_seqs,
         new.source_ids, new.said_at, new.refers_from, new.refers_to, new.valid_until, new.reflection_id,
         new.external_id, new.facet, new.created_at)
        -- A note can be pinned.
        AND (m.kind = new.kind OR (m.kind IN ('note', 'manual') AND new.kind IN ('note', 'manual'))) AS same,
        m.superseded_at IS NULL AS live
 FROM jsonb_to_recordset(%(rows)s::jsonb) AS new (
-    id text, kind text, content text, author text, category text, session_id text, group_id text, project text,
+    id text, kind text, content text, author text, category text, session_id text, group_id text,
     source_seqs bigint[], source_ids text[], said_at timestamptz, refers_from timestamptz, refers_to timestamptz,
     valid_until timestamptz, reflection_id text, external_id text, facet text, created_at timestamptz)
 JOIN memories m ON m.id = new.id
