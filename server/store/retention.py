@@ -16,6 +16,9 @@ from esker.server.db.statements import Statements, as_json
 
 SQL = Statements(Path(__file__).parent / "sql/retention.sql")
 
+# Bytes of contents, as they are stored, after which no other message is added to a batch.
+_BYTES_AT_ONCE = 4_000_000
+
 
 async def get(connection: Connection) -> Retention:
     """Return for how long the pool keeps what."""
@@ -45,11 +48,17 @@ async def old_messages(connection: Connection, before: datetime, limit: int) -> 
 
 async def old_images(
     connection: Connection, before: datetime, tokens: int, after: tuple[str, int], limit: int
-) -> list[tuple[str, int, Json]]:
+) -> list[tuple[str, int]]:
     """Return some observed messages after another one that may have images of at least so many tokens."""
-    values: dict[str, Any] = {"before": before, "tokens": tokens, "limit": limit}
+    values: dict[str, Any] = {"before": before, "tokens": tokens, "limit": limit, "bytes": _BYTES_AT_ONCE}
     values |= {"after_session": after[0], "after_seq": after[1]}
-    return [(row[0], row[1], row[2]) for row in await (await connection.execute(SQL["old_images"], values)).fetchall()]
+    return [(row[0], row[1]) for row in await (await connection.execute(SQL["old_images"], values)).fetchall()]
+
+
+async def contents(connection: Connection, found: Sequence[tuple[str, int]]) -> list[tuple[str, int, Json]]:
+    """Return the contents of those messages that still have their words. The caller has locked their sessions."""
+    values = {"session_ids": [session_id for session_id, _ in found], "seqs": [seq for _, seq in found]}
+    return [(row[0], row[1], row[2]) for row in await (await connection.execute(SQL["contents"], values)).fetchall()]
 
 
 async def replace_content(connection: Connection, changed: Sequence[tuple[str, int, Json]]) -> None:

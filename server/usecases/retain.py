@@ -131,12 +131,14 @@ async def _forget_images(parts: Parts, pool_id: str, before: datetime | None) ->
             found = await retention.old_images(connection, before, IMAGE_TOKENS, after, _BATCH)
             if not found:
                 break
-            await sessions.lock_all(connection, {session_id for session_id, _, _ in found})
-            made = await asyncio.to_thread(_all_without_images, [content for _, _, content in found])
-            changed = [(*found[i][:2], kept) for i, (kept, count) in enumerate(made) if count]
+            # They are read under the lock, since they may be forgotten or masked until then.
+            await sessions.lock_all(connection, {session_id for session_id, _ in found})
+            read = await retention.contents(connection, found)
+            made = await asyncio.to_thread(_all_without_images, [content for _, _, content in read])
+            changed = [(*read[i][:2], kept) for i, (kept, count) in enumerate(made) if count]
             await retention.replace_content(connection, changed)
         total += sum(count for _, count in made)
-        after = found[-1][:2]
+        after = found[-1]
     return total
 
 

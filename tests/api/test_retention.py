@@ -11,6 +11,7 @@ from esker.server.background import beside, keep_up, run_jobs
 from esker.server.core.conversation.retention import Retained, Retention
 from esker.server.core.records import Filter, Principal
 from esker.server.db.database import Database
+from esker.server.store import retention, sessions
 from esker.server.usecases.authenticate import create_pool
 from esker.server.usecases.ingest import IncomingMessage, ingest
 from esker.server.usecases.observe import observe
@@ -82,6 +83,43 @@ async def test_old_images_go_and_the_words_beside_them_stay(parts: Parts, who: P
         parts, who.pool_id, session, [IncomingMessage("m1", "user", [{"type": "text", "text": FLOATS}, IMAGE])]
     )
     assert (again.duplicates, again.conflicts) == (1, [])
+
+
+async def test_an_image_goes_from_the_message_as_it_is_when_its_session_is_locked(
+    parts: Parts, who: Principal, session: str, owner_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lock_all = sessions.lock_all
+
+    async def locking(*arguments: Any) -> Any:
+        with psycopg.connect(owner_url) as connection:
+            connection.execute("UPDATE messages SET content = replace(content::text, 'floats', '[masked]')::jsonb")
+        return await lock_all(*arguments)
+
+    monkeypatch.setattr(sessions, "lock_all", locking)
+    assert await kept(parts, who, images_days=9) == Retained(images=1)
+    [message] = await list_messages(parts, who.pool_id, session, after=0, limit=10)
+    assert message.content[0] == {"type": "text", "text": FLOATS.replace("floats", "[masked]")}
+
+
+async def test_large_images_are_replaced_one_message_at_a_time(
+    parts: Parts, who: Principal, session: str, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    more = [IncomingMessage(f"i{number}", "user", [IMAGE]) for number in range(3)]
+    await ingest(parts, who.pool_id, session, more)
+    async with beside("jobs", lambda: run_jobs(parts)):
+        await observe(parts, who.pool_id, session, wait=True)
+    clock.advance(days=10)
+    read: list[int] = []
+    contents_of = retention.contents
+
+    async def reading(connection: Any, found: Any) -> Any:
+        read.append(len(found))
+        return await contents_of(connection, found)
+
+    monkeypatch.setattr(retention, "_BYTES_AT_ONCE", 1)
+    monkeypatch.setattr(retention, "contents", reading)
+    assert await kept(parts, who, images_days=9) == Retained(images=4)
+    assert read == [1, 1, 1, 1]
 
 
 async def test_old_passages_go_and_the_messages_stay(parts: Parts, who: Principal, session: str) -> None:

@@ -21,14 +21,24 @@ WHERE least(m.sent_at, m.received_at) < %(before)s AND m.content_hash <> '\x' AN
 LIMIT %(limit)s
 
 -- name: old_images
--- Some observed messages that were said before a time and may have images; one costs at least so many tokens.
-SELECT m.session_id, m.seq, m.content
-FROM messages m JOIN sessions s ON s.id = m.session_id
-WHERE (m.session_id, m.seq) > (%(after_session)s, %(after_seq)s::bigint) AND m.tokens >= %(tokens)s
-  AND least(m.sent_at, m.received_at) < %(before)s AND m.content_hash <> '\x' AND m.seq <= s.observed_seq
-  AND m.content::text LIKE '%%"type": "image"%%'
-ORDER BY m.session_id, m.seq
-LIMIT %(limit)s
+-- Some observed messages that were said before a time and may have images; one costs at least so many tokens. They are
+-- stored in about so many bytes.
+SELECT session_id, seq FROM (
+    SELECT m.session_id, m.seq, sum(pg_column_size(m.content)) OVER (ORDER BY m.session_id, m.seq ROWS UNBOUNDED PRECEDING)
+                                - pg_column_size(m.content) AS bytes_before
+    FROM messages m JOIN sessions s ON s.id = m.session_id
+    WHERE (m.session_id, m.seq) > (%(after_session)s, %(after_seq)s::bigint) AND m.tokens >= %(tokens)s
+      AND least(m.sent_at, m.received_at) < %(before)s AND m.content_hash <> '\x' AND m.seq <= s.observed_seq
+      AND m.content::text LIKE '%%"type": "image"%%'
+    ORDER BY m.session_id, m.seq
+    LIMIT %(limit)s
+) AS old WHERE bytes_before < %(bytes)s ORDER BY session_id, seq
+
+-- name: contents
+-- The contents of some messages that still have their words.
+SELECT session_id, seq, content
+FROM messages JOIN unnest(%(session_ids)s::text[], %(seqs)s::bigint[]) AS old (session_id, seq) USING (session_id, seq)
+WHERE content_hash <> '\x'
 
 -- name: replace_content
 -- Replace the content of messages. They keep the hash of what was sent, so that sending it again changes nothing.
