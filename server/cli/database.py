@@ -87,4 +87,8 @@ def with_database(
 
 async def _do(work: Callable[[Parts], Awaitable[Result]], settings: Settings, url: str) -> Result:
     async with Database(url, connections=2) as database:
-        return await work(Parts(database, system_clock, settings))
+        parts = Parts(database, system_clock, settings)
+        try:
+            return await work(parts)
+        finally:
+            await parts.processes.close()

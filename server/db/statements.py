@@ -99,10 +99,22 @@ def for_space(statement: LiteralString, space: str) -> LiteralString:
 
 
 @cache
-def for_column(statement: LiteralString, table: str, column: str, key: tuple[str, ...] = ()) -> LiteralString:
-    """Return `statement` with `{table}`, `{column}` and `{key}` replaced by those of a registered column, quoted."""
+def for_column(
+    statement: LiteralString, table: str, column: str, key: tuple[str, ...] = (), *, is_first: bool = False
+) -> LiteralString:
+    """Return `statement` with `{table}`, `{column}` and `{key}` replaced by those of a registered column, quoted.
+
+    `{key_of_t}` and `{key_of_old}` are the key of the rows `t` and `old`; `{is_next}` is true of the rows behind the
+    key in the parameters `%(after_…)s`, and of all rows if `is_first`.
+    """
     names: dict[str, sql.Composable] = {"table": sql.Identifier(table), "column": sql.Identifier(column)}
-    names["key"] = sql.SQL(", ").join(map(sql.Identifier, key))
+    comma = sql.SQL(", ")
+    names["key"] = comma.join(map(sql.Identifier, key))
+    for row in ("t", "old"):
+        names[f"key_of_{row}"] = comma.join(sql.Identifier(row, part) for part in key)
+    behind = sql.SQL("({key}) > ({after})")
+    after = comma.join(sql.Placeholder(f"after_{part}") for part in key)
+    names["is_next"] = sql.SQL("true") if is_first else behind.format(key=names["key"], after=after)
     return cast(LiteralString, sql.SQL(statement).format(**names).as_string())
 
 

@@ -28,6 +28,8 @@ _LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]", "::1"})
 _READING_POSTS = re.compile(r"/v1/recall|/mcp|/v1/sessions/[^/]+/context")
 _READING = frozenset({"GET", "HEAD", "OPTIONS"})
 _FORGETTING = re.compile(r"/v1/(?:forget|quarantines|retention)")
+# It searches every text, and answers whether some words are stored.
+_PROOF = re.compile(r"/v1/forget/[^/]+")
 # Only a person who runs a pool says what is a person's word.
 _OF_OPERATORS = re.compile(r"/v1/audit|/v1/memories/[^/]+/confirm")
 # Headers of proxies: such a request may come from anywhere.
@@ -222,6 +224,8 @@ def needed_scope(method: str, path: str) -> str:
     """Return the scope that a request needs."""
     if _OF_OPERATORS.fullmatch(path):
         return "admin"
+    if _PROOF.fullmatch(path):
+        return "forget"
     if method in _READING or _READING_POSTS.fullmatch(path):
         return "read"
     return "forget" if method == "DELETE" or _FORGETTING.fullmatch(path) else "write"

@@ -7,17 +7,18 @@ from typing import Literal
 
 from esker.server.core.json_input import Json
 from esker.server.core.text.phrases import Phrases
-from esker.server.db.database import Connection
+from esker.server.db.database import Connection, Database
 from esker.server.db.statements import Statements, as_json, for_column
 
 SQL = Statements(Path(__file__).parent / "sql/text_columns.sql")
 
-_AT_ONCE = 500
-
+Key = tuple[Json, ...]
+"""The key of a row: the values of the columns that, with the pool, identify it."""
 TextShape = Literal["text", "list", "json"]
 
-
-_REPLACE: Mapping[TextShape, str] = {"text": "replace_text", "list": "replace_list", "json": "replace_json"}
+# Values that are read at once: the most of them, and the bytes, as they are stored, after which no other one is added.
+_AT_ONCE = 500
+_BYTES_AT_ONCE = 500_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,12 +150,22 @@ HOLDS_NO_TEXT: Mapping[str, str] = {
 """The other columns that are no numbers, times or booleans, and why they hold no words; `embeddings` is any space."""
 
 
-async def texts_of(connection: Connection, column: TextColumn) -> AsyncGenerator[list[Json]]:
-    """Yield the values of a column, some hundreds at a time; the transaction must not change anything."""
-    async with connection.cursor(f"texts of {column.name}") as cursor:
-        await cursor.execute(for_column(SQL["all"], column.table, column.column))
-        while rows := await cursor.fetchmany(_AT_ONCE):
-            yield [value for (value,) in rows]
+async def texts_of(database: Database, pool_id: str, column: TextColumn) -> AsyncGenerator[list[tuple[Key, Json]]]:
+    """Yield the values of a column with the keys of their rows, some at a time, each time in a transaction of its own.
+
+    So the reader may take its time with large texts, and change the rows that it was given.
+    """
+    after: Key | None = None
+    while True:
+        statement = for_column(SQL["next"], column.table, column.column, column.key, is_first=after is None)
+        values = {f"after_{name}": value for name, value in zip(column.key, after or (), strict=False)}
+        async with database.moment(pool_id) as connection:
+            cursor = await connection.execute(statement, {"rows": _AT_ONCE, "bytes": _BYTES_AT_ONCE, **values})
+            rows = [(tuple(key), value) for key, value in await cursor.fetchall()]
+        if not rows:
+            return
+        yield rows
+        after = rows[-1][0]
 
 
 async def containing(connection: Connection, phrases: Phrases) -> dict[str, int]:
@@ -168,21 +179,13 @@ async def containing(connection: Connection, phrases: Phrases) -> dict[str, int]
     return found
 
 
-async def keyed_texts(
-    connection: Connection, column: TextColumn
-) -> AsyncGenerator[list[tuple[tuple[Json, ...], Json]]]:
-    """Yield the values of a column with the keys of their rows, some hundreds at a time."""
-    async with connection.cursor(f"keyed {column.name}") as cursor:
-        await cursor.execute(for_column(SQL["keyed"], column.table, column.column, column.key))
-        while rows := await cursor.fetchmany(_AT_ONCE):
-            yield [(tuple(key), value) for key, value in rows]
-
-
-async def replace_texts(connection: Connection, column: TextColumn, values: Mapping[tuple[Json, ...], Json]) -> None:
-    """Replace values of a column, by the keys of their rows."""
-    rows = as_json({"row_key": list(key), "it": [value]} for key, value in values.items())
-    statement = for_column(SQL[_REPLACE[column.shape]], column.table, column.column, column.key)
-    await connection.execute(statement, {"rows": rows})
+async def replace_texts(connection: Connection, column: TextColumn, values: Mapping[Key, tuple[Json, Json]]) -> None:
+    """Replace values of a column (by the keys of their rows: the old and the new value) that nobody has changed."""
+    old = as_json({**dict(zip(column.key, key, strict=True)), column.column: was} for key, (was, _) in values.items())
+    new = as_json({column.column: becomes} for _, becomes in values.values())
+    names = (column.table, column.column, column.key)
+    await connection.execute(for_column(SQL["lock"], *names), {"old": old})
+    await connection.execute(for_column(SQL["replace"], *names), {"old": old, "new": new})
 
 
 async def rename_places(connection: Connection, phrases: Phrases, name: Callable[[str], str]) -> set[str]:

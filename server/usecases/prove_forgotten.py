@@ -1,6 +1,7 @@
 """Prove that something was forgotten, by a search of every text; or lift its tombstones, so that it may come back."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
 
@@ -27,23 +28,28 @@ class Lifted:
 
 async def prove_forgotten(parts: Parts, pool_id: str, receipt_id: str) -> Proof:
     """Search every text of the pool for what a receipt forgot. Raises NotFound."""
-    left: dict[str, int] = {}
-    searched = 0
     async with parts.database.moment(pool_id) as connection:
         digests = await tombstones.digests(connection)
         sought = await tombstones.of_receipt(connection, receipt_id)
-        if digests is None or not sought:
-            raise _missing(receipt_id)
         places = [EVERYWHERE, "", *await tombstones.projects(connection)]
-        for column in text_columns.TEXT_COLUMNS:
-            async for values in text_columns.texts_of(connection, column):
-                searched += len(values)
-                if found := await asyncio.to_thread(_count, digests, sought, places, values):
-                    left[column.name] = left.get(column.name, 0) + found
         hashes = await tombstones.all_message_hashes(connection)
-        if same := sum(digests.of_message(one) in sought for one in hashes):
-            left["messages.content_hash"] = same
-    return Proof(receipt_id, len(text_columns.TEXT_COLUMNS), searched, left)
+    if digests is None or not sought:
+        raise _missing(receipt_id)
+    left: Counter[str] = Counter()
+    searched = 0
+    # No connection is held meanwhile, since the search of large texts takes longer than a transaction may.
+    for column in text_columns.TEXT_COLUMNS:
+        async for rows in text_columns.texts_of(parts.database, pool_id, column):
+            values = [value for _, value in rows]
+            searched += len(values)
+            characters = sum(len(text) for value in values for text in texts_in(value))
+            left[column.name] += await parts.processes.run(characters, _count, digests, sought, places, values)
+    left["messages.content_hash"] = await asyncio.to_thread(_count_messages, digests, sought, hashes)
+    return Proof(receipt_id, len(text_columns.TEXT_COLUMNS), searched, dict(+left))
+
+
+def _count_messages(digests: Digests, sought: Set[bytes], hashes: Iterable[bytes]) -> int:
+    return sum(digests.of_message(one) in sought for one in hashes)
 
 
 def _count(digests: Digests, sought: Set[bytes], places: Sequence[str], values: Iterable[Json]) -> int:
@@ -54,7 +60,7 @@ def _count(digests: Digests, sought: Set[bytes], places: Sequence[str], values: 
 def _says(digests: Digests, sought: Set[bytes], places: Sequence[str], text: str) -> bool:
     if (digests.in_text(text) | digests.in_text(text, "name")) & sought:
         return True
-    return len(text) <= _LONGEST_ROW and any(digests.of_row(text, place) & sought for place in places)
+    return len(text) <= _LONGEST_ROW and bool(digests.of_row_in(text, places) & sought)
 
 
 async def lift_tombstones(parts: Parts, who: Principal, receipt_id: str) -> Lifted:

@@ -1,27 +1,27 @@
 """Look through all stored texts of a pool for secrets that were not recognised when they were stored, and mask them."""
 
-import asyncio
 import json
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from esker.server.core.conversation.blocks import content_hash, tool_names
+from esker.server.core.conversation.records import StoredMessage
 from esker.server.core.conversation.valid_blocks import as_blocks
 from esker.server.core.json_input import Json
 from esker.server.core.records import Principal
 from esker.server.core.redaction import redact, redact_content, redact_json, redact_name
+from esker.server.core.text.phrases import texts_in
 from esker.server.db.database import Connection
 from esker.server.store import audit, jobs, memories, messages, packs, passages, sessions, text_columns, vectors
 from esker.server.store.messages import MaskedMessage
-from esker.server.store.text_columns import TEXT_COLUMNS, TextColumn
+from esker.server.store.text_columns import TEXT_COLUMNS, Key, TextColumn
 from esker.server.usecases.cut_passages import leave_out_of_passages, recut_passages
 from esker.server.usecases.parts import Parts
 
-Item = TypeVar("Item")
-Key = tuple[Json, ...]
+Item = TypeVar("Item", bound=Hashable)
 OnTexts = Callable[[int], None]
 """Called with how many more texts were looked at."""
 
@@ -29,9 +29,12 @@ OnTexts = Callable[[int], None]
 _NAMES = frozenset(("client", "external_id", "first_external_id", "last_external_id", "dedupe_key"))
 # The keyword index is written again with its rows. The audit log can only be added to.
 _FOLLOW = frozenset(("postings",))
-_UNCHANGEABLE = frozenset(("audit",))
-# Rows that are changed in one transaction.
+# Packs are frozen again, and other texts are masked with what was made of them.
+_REMADE_TABLES = frozenset(("packs", "audit"))
+_REMADE = frozenset(("memories.content", "messages.content", "messages.text", "messages.calls", "passages.text"))
+# The most rows that are changed in one transaction, and their characters unless one row has more.
 _AT_ONCE = 100
+_CHARACTERS_AT_ONCE = 1_000_000
 _MASK = re.compile(r"\[redacted:([a-z0-9-]+)\]")
 
 
@@ -55,52 +58,58 @@ class ScanReport:
     left: list[Finding]
 
 
-@dataclass(frozen=True, slots=True)
-class _Masked:
-    """A column, and the masked values by the keys of their rows."""
+@dataclass(slots=True)
+class _Look:
+    """The result of a look: how many texts there are, what was found, and, by table, the rows to mask afterwards.
 
-    column: TextColumn
-    values: Mapping[Key, Json]
+    Each of these has the characters of its text.
+    """
+
+    texts: int = 0
+    findings: list[Finding] = field(default_factory=list)
+    rows: dict[str, dict[Key, int]] = field(default_factory=lambda: defaultdict(dict))
 
 
 async def scan(parts: Parts, who: Principal, on_texts: OnTexts, *, mask: bool) -> ScanReport:
     """Look for secrets in every text of a pool; with `mask`, mask them everywhere, and look again.
 
     A masked memory has new search terms and a new vector; packs that show it are frozen again at the next request.
-    Passages are cut again from the masked messages.
+    Passages are cut again from the masked messages. A text that is changed meanwhile is left to the next scan.
     """
-    texts, findings, masked = await _look(parts, who, on_texts)
-    if not (mask and findings):
-        return ScanReport(who.pool_name, texts, findings, findings)
-    # Passages come last: masked messages have new ones.
-    for table in sorted(masked, key="passages".__eq__):
-        await _mask_table(parts, who, table, masked[table])
-    left = (await _look(parts, who, on_texts))[1]
+    found = await _look(parts, who, on_texts, mask=mask)
+    if not (mask and found.findings):
+        return ScanReport(who.pool_name, found.texts, found.findings, found.findings)
+    await _mask_memories(parts, who, found.rows["memories"])
+    await _mask_messages(parts, who, found.rows["messages"])
     async with parts.database.tenant(who.pool_id) as connection:
-        counts: dict[str, Json] = {"texts": len(findings), "left": len(left)}
+        await packs.delete_versions(connection, {(str(key[0]), int(str(key[1]))) for key in found.rows["packs"]})
+    # Passages come last: masked messages have new ones.
+    await _mask_passages(parts, who, found.rows["passages"])
+    left = (await _look(parts, who, on_texts, mask=False)).findings
+    async with parts.database.tenant(who.pool_id) as connection:
+        counts: dict[str, Json] = {"texts": len(found.findings), "left": len(left)}
         await audit.insert(connection, who.actor, "scan.mask", who.pool_name, counts, parts.clock())
-    return ScanReport(who.pool_name, texts, findings, left)
+    return ScanReport(who.pool_name, found.texts, found.findings, left)
 
 
-async def _look(parts: Parts, who: Principal, on_texts: OnTexts) -> tuple[int, list[Finding], dict[str, list[_Masked]]]:
-    """Return how many texts there are, what was found, and the masked values by table."""
-    texts = 0
-    findings: list[Finding] = []
-    masked: dict[str, list[_Masked]] = defaultdict(list)
+async def _look(parts: Parts, who: Principal, on_texts: OnTexts, *, mask: bool) -> _Look:
+    """Look at all texts; with `mask`, mask those that nothing was made of."""
+    found = _Look()
     for column in TEXT_COLUMNS:
         if column.table in _FOLLOW:
             continue
-        values: dict[Key, Json] = {}
-        async with parts.database.moment(who.pool_id) as connection:
-            async for rows in text_columns.keyed_texts(connection, column):
-                found = await asyncio.to_thread(_masked_rows, column, rows)
-                values |= {key: value for key, (value, _) in found.items()}
-                findings += [_finding(column, key, kinds) for key, (_, kinds) in found.items()]
-                texts += len(rows)
-                on_texts(len(rows))
-        if values:
-            masked[column.table].append(_Masked(column, values))
-    return texts, findings, masked
+        is_replaced = column.table not in _REMADE_TABLES and column.name not in _REMADE
+        async for rows in text_columns.texts_of(parts.database, who.pool_id, column):
+            lengths = {key: sum(map(len, texts_in(value))) for key, value in rows}
+            masked = await parts.processes.run(sum(lengths.values()), _masked_rows, column, rows)
+            found.findings += [_finding(column, key, kinds) for key, (_, _, kinds) in masked.items()]
+            found.texts += len(rows)
+            if mask and is_replaced and masked:
+                await _replace(parts, who, column, {key: (old, new) for key, (old, new, _) in masked.items()})
+            if column.table == "memories" or not is_replaced:
+                found.rows[column.table].update((key, lengths[key]) for key in masked)
+            on_texts(len(rows))
+    return found
 
 
 def _finding(column: TextColumn, key: Key, kinds: Mapping[str, int]) -> Finding:
@@ -108,13 +117,13 @@ def _finding(column: TextColumn, key: Key, kinds: Mapping[str, int]) -> Finding:
     return Finding(column.table, column.column, tuple(redact(str(part)) for part in key), dict(kinds))
 
 
-def _masked_rows(column: TextColumn, rows: Sequence[tuple[Key, Json]]) -> dict[Key, tuple[Json, Counter[str]]]:
-    """Return the rows that change, with their masked values and the kinds of their secrets."""
-    found: dict[Key, tuple[Json, Counter[str]]] = {}
+def _masked_rows(column: TextColumn, rows: Sequence[tuple[Key, Json]]) -> dict[Key, tuple[Json, Json, Counter[str]]]:
+    """Return the rows that change, with their old and their masked values and the kinds of their secrets."""
+    found: dict[Key, tuple[Json, Json, Counter[str]]] = {}
     for key, value in rows:
         masked = _masked_value(column, value)
         if masked != value:
-            found[key] = (masked, _kinds(masked) - _kinds(value))
+            found[key] = (value, masked, _kinds(masked) - _kinds(value))
     return found
 
 
@@ -131,91 +140,71 @@ def _kinds(value: Json) -> Counter[str]:
     return Counter(_MASK.findall(text))
 
 
-async def _mask_table(parts: Parts, who: Principal, table: str, columns: Sequence[_Masked]) -> None:
-    match table:
-        case "memories":
-            await _mask_memories(parts, who, columns)
-        case "messages":
-            await _mask_messages(parts, who, columns)
-        case "passages":
-            await _mask_passages(parts, who, columns)
-        case "packs":
-            versions = {(str(key[0]), int(str(key[1]))) for one in columns for key in one.values}
-            async with parts.database.tenant(who.pool_id) as connection:
-                await packs.delete_versions(connection, versions)
-        case _ if table not in _UNCHANGEABLE:
-            await _replace(parts, who, columns)
-        case _:
-            pass
+async def _replace(parts: Parts, who: Principal, column: TextColumn, values: Mapping[Key, tuple[Json, Json]]) -> None:
+    async with parts.database.tenant(who.pool_id) as connection:
+        if "session_id" in column.key:
+            place = column.key.index("session_id")
+            await sessions.lock_all(connection, {str(key[place]) for key in values})
+        await text_columns.replace_texts(connection, column, values)
 
 
-async def _replace(parts: Parts, who: Principal, columns: Sequence[_Masked]) -> None:
-    for one in columns:
-        for some in _some(list(one.values)):
-            async with parts.database.tenant(who.pool_id) as connection:
-                await text_columns.replace_texts(connection, one.column, {key: one.values[key] for key in some})
-
-
-async def _mask_memories(parts: Parts, who: Principal, columns: Sequence[_Masked]) -> None:
+async def _mask_memories(parts: Parts, who: Principal, rows: Mapping[Key, int]) -> None:
     """Mask memories with their terms; their vectors are made again, and packs that show them are deleted."""
-    ids = list({str(key[0]) for one in columns for key in one.values})
-    for some in _some(ids):
+    for some in _some(rows):
+        ids = [str(key[0]) for key in some]
         async with parts.database.tenant(who.pool_id) as connection:
-            await memories.lock_to_change(connection, some)
+            await memories.lock_to_change(connection, ids)
             # Another request may have changed or deleted a row meanwhile.
-            rows = await memories.get(connection, some)
-            contents = {row.id: redact(row.content) for row in rows.values() if redact(row.content) != row.content}
+            found = await memories.get(connection, ids)
+            contents = {row.id: redact(row.content) for row in found.values() if redact(row.content) != row.content}
             numbers = await memories.reword(connection, contents)
             await vectors.delete(connection, "memory", numbers)
-            for one in columns:
-                if one.column.column != "content":
-                    await _replace_some(connection, one, some)
-            await packs.delete_showing(connection, some)
+            await packs.delete_showing(connection, ids)
         async with parts.database.tenant(who.pool_id) as connection:
             await vectors.enqueue(connection, list(contents), parts.clock())
 
 
-async def _replace_some(connection: Connection, one: _Masked, ids: Sequence[str]) -> None:
-    values = {key: value for key, value in one.values.items() if key[0] in ids}
-    if values:
-        await text_columns.replace_texts(connection, one.column, values)
-
-
-async def _mask_messages(parts: Parts, who: Principal, columns: Sequence[_Masked]) -> None:
+async def _mask_messages(parts: Parts, who: Principal, rows: Mapping[Key, int]) -> None:
     """Mask messages, and cut the passages that show them again; an observer that reads them starts again."""
-    seqs: dict[str, set[int]] = defaultdict(set)
-    for one in columns:
-        for session_id, seq in one.values:
-            seqs[str(session_id)].add(int(str(seq)))
-    await _replace(parts, who, [one for one in columns if one.column.column == "external_id"])
-    for session_id, changed in seqs.items():
-        for some in _some(sorted(changed)):
+    in_sessions: dict[str, dict[int, int]] = defaultdict(dict)
+    for (session_id, seq), length in rows.items():
+        in_sessions[str(session_id)][int(str(seq))] = length
+    for session_id, seqs in in_sessions.items():
+        for some in _some(dict(sorted(seqs.items()))):
+            async with parts.database.moment(who.pool_id) as connection:
+                read = await _messages(connection, session_id, some)
+            masked = await parts.processes.run(sum(seqs[seq] for seq in some), _masked_messages, read)
             async with parts.database.tenant(who.pool_id) as connection:
                 await sessions.lock(connection, session_id)
                 await jobs.take_back(connection, "observe", session_id)
-                masked = [one for seq in some if (one := await _masked_message(connection, session_id, seq))]
-                await messages.replace_content(connection, session_id, masked)
-                await recut_passages(parts, connection, {session_id: some})
+                # Another request may have changed or forgotten some meanwhile.
+                now = await _messages(connection, session_id, some)
+                same = [masked[seq] for seq, message in now.items() if message == read.get(seq)]
+                await messages.replace_content(connection, session_id, same)
+                await recut_passages(parts, connection, {session_id: [one.seq for one in same]})
 
 
-async def _masked_message(connection: Connection, session_id: str, seq: int) -> MaskedMessage | None:
-    """Return a message with its secrets masked; None if it was deleted meanwhile."""
-    found = await messages.listed(connection, session_id, seq - 1, 1)
-    if not found or found[0].seq != seq:
-        return None
-    message = found[0]
+async def _messages(connection: Connection, session_id: str, seqs: Sequence[int]) -> dict[int, StoredMessage]:
+    """Return those of some messages that still exist."""
+    found = [one for seq in seqs for one in await messages.listed(connection, session_id, seq - 1, 1)]
+    return {one.seq: one for one in found if one.seq in seqs}
+
+
+def _masked_messages(read: Mapping[int, StoredMessage]) -> dict[int, MaskedMessage]:
+    return {seq: _masked_message(message) for seq, message in read.items()}
+
+
+def _masked_message(message: StoredMessage) -> MaskedMessage:
     blocks = as_blocks(redact_content([*message.content]))
     digest = content_hash(message.role, blocks)
-    return MaskedMessage(seq, blocks, digest, tool_names(blocks), redact(message.text))
+    return MaskedMessage(message.seq, blocks, digest, tool_names(blocks), redact(message.text))
 
 
-async def _mask_passages(parts: Parts, who: Principal, columns: Sequence[_Masked]) -> None:
+async def _mask_passages(parts: Parts, who: Principal, rows: Mapping[Key, int]) -> None:
     """Leave messages out of passages whose secret is only seen when they stand beside each other."""
-    ids = [str(key[0]) for one in columns for key in one.values if one.column.column == "text"]
-    await _replace(parts, who, [one for one in columns if one.column.column != "text"])
-    for some in _some(ids):
+    for some in _some(rows):
         async with parts.database.tenant(who.pool_id) as connection:
-            found = (await passages.get(connection, some)).values()
+            found = (await passages.get(connection, [str(key[0]) for key in some])).values()
             # Most were cut again from masked messages.
             spans = [one for one in found if redact(one.text) != one.text]
             said_in: dict[str, list[int]] = defaultdict(list)
@@ -225,5 +214,15 @@ async def _mask_passages(parts: Parts, who: Principal, columns: Sequence[_Masked
             await leave_out_of_passages(parts, connection, said_in)
 
 
-def _some(items: Sequence[Item]) -> list[Sequence[Item]]:
-    return [items[start : start + _AT_ONCE] for start in range(0, len(items), _AT_ONCE)]
+def _some(lengths: Mapping[Item, int]) -> Iterator[list[Item]]:
+    """Yield the items in batches for one transaction each, by the characters of their texts."""
+    some: list[Item] = []
+    characters = 0
+    for item, length in lengths.items():
+        if some and (len(some) == _AT_ONCE or characters + length > _CHARACTERS_AT_ONCE):
+            yield some
+            some, characters = [], 0
+        some.append(item)
+        characters += length
+    if some:
+        yield some

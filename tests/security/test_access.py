@@ -119,6 +119,7 @@ async def test_a_key_with_the_read_scope_cannot_write(served: str, parts: Parts)
             ("POST", "/v1/memories", {"content": "x"}, "write"),
             ("POST", "/v1/sessions", {"client": "api", "external_id": "x"}, "write"),
             ("DELETE", "/v1/memories/mem_x", None, "forget"),
+            ("GET", "/v1/forget/fgt_x", None, "forget"),
         ):
             answer = await client.request(method, path, json=body)
             assert answer.status_code == 403

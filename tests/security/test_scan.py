@@ -1,19 +1,25 @@
 """`esker scan` finds and masks secrets that an older version has stored, with everything that was made of them."""
 
 import json
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from typing import Any
+from dataclasses import replace
+from typing import Any, LiteralString
 
 import psycopg
 import pytest
 
+from esker.server.core.facts.forgetting import ForgetRequest, Selection
 from esker.server.core.json_input import Json
 from esker.server.core.records import Principal
+from esker.server.providers.text_processes import TextProcesses
+from esker.server.store import text_columns
+from esker.server.usecases.forget import forget
 from esker.server.usecases.ingest import IncomingMessage, ingest
 from esker.server.usecases.open_session import SessionRequest, open_session
 from esker.server.usecases.pack import get_pack
 from esker.server.usecases.parts import Parts
+from esker.server.usecases.prove_forgotten import prove_forgotten
 from esker.server.usecases.remember import Note, remember
 from esker.server.usecases.scan import ScanReport, scan
 from tests.support.databases import contents
@@ -158,6 +164,89 @@ async def test_other_pools_are_left_alone(
     other = Principal(str(found[0]), "other", "test", who.scopes)
     assert (await scanned(parts, other, mask=True)).texts == 0
     assert KEY in "\n".join(contents(owner_url))
+
+
+class Meanwhile(TextProcesses):
+    """Does all work itself; lets something happen after it, and remembers its name and how many rows it had."""
+
+    def __init__(self, happen: Callable[[str, Any], object]) -> None:
+        super().__init__()
+        self._happen = happen
+        self.made: list[tuple[str, int]] = []
+
+    async def run(self, characters: int, work: Any, *arguments: Any) -> Any:
+        """Do some work."""
+        result = work(*arguments)
+        self.made.append((work.__name__, len(arguments[-1])))
+        self._happen(work.__name__, arguments)
+        return result
+
+
+async def test_a_text_that_is_changed_while_it_is_masked_keeps_the_change(
+    parts: Parts, who: Principal, owner_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with nothing_masked(monkeypatch):
+        session = await store(parts, who)
+        await ingest(parts, who.pool_id, session, [IncomingMessage("m10", "user", f"Take {KEY} along.")])
+
+    changes: dict[str, LiteralString] = {
+        "sessions.cwd": "UPDATE sessions SET cwd = '/moved'",
+        "memories.tags": "UPDATE memories SET tags = '{fresh}'",
+        "_masked_messages": """UPDATE messages SET text = 'fresh', content = '[{"type": "text", "text": "fresh"}]'
+                               WHERE external_id = 'm10'""",
+    }
+
+    def happen(work: str, arguments: Any) -> None:
+        # Once: masking is followed by a second look.
+        name = arguments[0].name if work == "_masked_rows" else work
+        if change := changes.pop(name, None):
+            with psycopg.connect(owner_url) as connection:
+                connection.execute(change)
+
+    await scanned(replace(parts, processes=Meanwhile(happen)), who, mask=True)
+    with psycopg.connect(owner_url) as connection:
+        assert connection.execute("SELECT cwd, tags FROM sessions, memories").fetchall() == [("/moved", ["fresh"])]
+        [(text,)] = connection.execute("SELECT text FROM messages WHERE external_id = 'm10'").fetchall()
+    assert text == "fresh"
+    assert not changes
+    assert KEY not in "\n".join(contents(owner_url))
+
+
+async def test_no_transaction_is_open_while_texts_are_searched_and_large_ones_come_alone(
+    parts: Parts, who: Principal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with nothing_masked(monkeypatch):
+        session = await store(parts, who)
+    large = [IncomingMessage(f"l{number}", "user", f"{KEY} " + "sand " * 50_000) for number in range(3)]
+    with nothing_masked(monkeypatch):
+        await ingest(parts, who.pool_id, session, large)
+    monkeypatch.setattr(text_columns, "_BYTES_AT_ONCE", 2_000)
+    receipt = await forget(parts, who, ForgetRequest(Selection(words=["tide was high"])))
+    in_use: list[int] = []
+    pool = parts.database._pool
+
+    def happen(_: str, __: Any) -> None:
+        stats = pool.get_stats()
+        in_use.append(stats["pool_size"] - stats["pool_available"])
+
+    processes = Meanwhile(happen)
+    parts = replace(parts, processes=processes)
+    await prove_forgotten(parts, who.pool_id, receipt.id)
+    assert [rows for name, rows in processes.made if name == "_count"].count(1) >= 3
+    report = await scanned(parts, who, mask=True)
+    assert report.left == []
+    assert {name for name, _ in processes.made} >= {"_count", "_masked_rows", "_masked_messages"}
+    assert set(in_use) == {0}
+
+
+async def test_every_text_is_looked_at_once_however_few_are_read_at_once(
+    parts: Parts, who: Principal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with nothing_masked(monkeypatch):
+        await store(parts, who)
+    usual = await scanned(parts, who, mask=False)
+    monkeypatch.setattr(text_columns, "_AT_ONCE", 1)
+    assert await scanned(parts, who, mask=False) == usual
 
 
 async def test_the_command_fails_as_long_as_something_is_left(

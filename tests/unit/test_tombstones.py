@@ -1,10 +1,12 @@
 """A forgotten fact is known by keyed hashes when it comes back in nearly the same words."""
 
 from datetime import UTC, datetime, timedelta
+from unittest.mock import Mock
 
 import pytest
 
 from esker.server.core.conversation.records import Block
+from esker.server.core.facts import tombstones
 from esker.server.core.facts.tombstones import (
     EVERYWHERE,
     Digests,
@@ -76,6 +78,14 @@ def test_words_of_many_thousand_terms_are_known_again() -> None:
     long = " ".join(f"word{number}" for number in range(70_000))
     digests = digests_of(long)
     assert digests.of_words(long) in digests.in_text(long)
+
+
+def test_a_row_is_read_once_for_all_projects(monkeypatch: pytest.MonkeyPatch) -> None:
+    one_by_one = DIGESTS.of_row(FACT, "shop") | DIGESTS.of_row(FACT, None) | DIGESTS.of_row(FACT, EVERYWHERE)
+    reading = Mock(wraps=tombstones.fingerprint)
+    monkeypatch.setattr(tombstones, "fingerprint", reading)
+    assert DIGESTS.of_row_in(FACT, ["shop", "", EVERYWHERE]) == one_by_one
+    assert reading.call_count == 1
 
 
 def test_another_pool_has_other_hashes() -> None:

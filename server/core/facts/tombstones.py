@@ -62,11 +62,18 @@ class Digests:
 
     def of_row(self, content: str, project: str | None) -> set[bytes]:
         """Return the hashes of a row in a project, or EVERYWHERE: of its words, and of its terms in any order."""
-        row, place = fingerprint(content), project or ""
-        found = {self._of("row", place, same_words_key(without_notes(without_label(content))))}
-        if len(row.gist) >= _LEAST_TERMS:
-            turned = "not" if negates(row) else ""
-            found.add(self._of("gist", place, turned, *sorted(set(row.gist)), *row.exact))
+        return self.of_row_in(content, (project or "",))
+
+    def of_row_in(self, content: str, places: Iterable[str]) -> set[bytes]:
+        """Return the hashes of a row in some projects ("": in none); its terms are found once for all of them."""
+        row, words = fingerprint(content), same_words_key(without_notes(without_label(content)))
+        turned = "not" if negates(row) else ""
+        gist = (turned, *sorted(set(row.gist)), *row.exact) if len(row.gist) >= _LEAST_TERMS else ()
+        found: set[bytes] = set()
+        for place in places:
+            found.add(self._of("row", place, words))
+            if gist:
+                found.add(self._of("gist", place, *gist))
         return found
 
     def of_id(self, record_id: str) -> bytes:

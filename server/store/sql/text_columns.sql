@@ -2,31 +2,29 @@
 -- The values of a column that may contain some words; `{table}` and `{column}` are filled in as quoted identifiers.
 SELECT {column} FROM {table} WHERE {column}::text ILIKE ANY (%(patterns)s)
 
--- name: all
--- Every value of a column; `{table}` and `{column}` are filled in as quoted identifiers.
-SELECT {column} FROM {table} WHERE {column} IS NOT NULL
+-- name: next
+-- The next values of a column with the keys of their rows, in the order of these: so many rows and, as they are
+-- stored, about so many bytes. `{key}` and `{is_next}` are filled in like the others.
+WITH batch AS (
+    SELECT {key}, sum(pg_column_size({column})) OVER (ORDER BY {key} ROWS UNBOUNDED PRECEDING)
+                  - pg_column_size({column}) AS bytes_before
+    FROM {table} WHERE {column} IS NOT NULL AND {is_next} ORDER BY {key} LIMIT %(rows)s
+)
+SELECT jsonb_build_array({key}), {column} FROM batch JOIN {table} USING ({key})
+WHERE bytes_before < %(bytes)s ORDER BY {key}
 
--- name: keyed
--- Every value of a column with the key of its row, as an array; `{key}` is filled in like the others.
-SELECT jsonb_build_array({key}), {column} FROM {table} WHERE {column} IS NOT NULL
+-- name: lock
+-- Lock rows in the order of their keys, so that two that write them wait for each other.
+SELECT FROM {table} AS held JOIN (
+    SELECT {key} FROM jsonb_populate_recordset(NULL::{table}, %(old)s::jsonb)
+) AS old USING ({key}) ORDER BY {key} FOR NO KEY UPDATE OF held
 
--- name: replace_text
--- Replace texts of a column, by the keys of their rows; each new value is the only item of an array.
-UPDATE {table} SET {column} = new.it ->> 0
-FROM jsonb_to_recordset(%(rows)s::jsonb) AS new (row_key jsonb, it jsonb)
-WHERE jsonb_build_array({key}) = new.row_key
-
--- name: replace_list
--- Replace lists of texts of a column in the same way.
-UPDATE {table} SET {column} = ARRAY (SELECT jsonb_array_elements_text(new.it -> 0))
-FROM jsonb_to_recordset(%(rows)s::jsonb) AS new (row_key jsonb, it jsonb)
-WHERE jsonb_build_array({key}) = new.row_key
-
--- name: replace_json
--- Replace JSON values of a column in the same way.
-UPDATE {table} SET {column} = new.it -> 0
-FROM jsonb_to_recordset(%(rows)s::jsonb) AS new (row_key jsonb, it jsonb)
-WHERE jsonb_build_array({key}) = new.row_key
+-- name: replace
+-- Replace values of a column that are still the same as when they were read; both lists are in the same order.
+UPDATE {table} AS t SET {column} = new.{column}
+FROM ROWS FROM (jsonb_array_elements(%(old)s::jsonb), jsonb_array_elements(%(new)s::jsonb)) AS pair (was, becomes),
+     jsonb_populate_record(NULL::{table}, was) AS old, jsonb_populate_record(NULL::{table}, becomes) AS new
+WHERE ({key_of_t}) = ({key_of_old}) AND t.{column} IS NOT DISTINCT FROM old.{column}
 
 -- name: distinct
 -- The different values of a column that may contain some words.
