@@ -9,9 +9,9 @@ from typing import Any
 from psycopg.rows import args_row
 
 from esker.server.core.conversation.records import Role
-from esker.server.core.facts.echo import own_words
 from esker.server.core.facts.forgetting import Selection
 from esker.server.core.json_input import Json
+from esker.server.core.records import Kind
 from esker.server.core.text.phrases import Phrases
 from esker.server.db.database import Connection
 from esker.server.db.statements import Statements
@@ -78,26 +78,23 @@ async def memories_sharing(connection: Connection, terms: Collection[str]) -> se
     return {str(row[0]) for row in await cursor.fetchall()}
 
 
-async def is_said_elsewhere(
-    connection: Connection,
-    phrases: Phrases,
-    ids: Collection[str],
-    sessions: Collection[str],
-    since: datetime,
-    until: datetime | None,
-    *,
-    spreads: bool,
-) -> bool:
-    """Whether some words may be in a memory other than `ids` that does not have them from a fact said at `since`.
+async def other_memories(
+    connection: Connection, phrases: Phrases, ids: Collection[str], since: datetime, *, spreads: bool
+) -> list[tuple[Kind, str]]:
+    """Return kind and content of other memories that may have some phrases, and not from a fact said at `since`.
 
-    Or in a message of another session, sent before `until` (None: at any time). Only if the fact `spreads`, agents and
-    tools have them from it.
+    Only if the fact `spreads`, agents and tools have them from it.
     """
-    values = {"patterns": list(phrases.patterns), "ids": list(ids), "sessions": list(sessions)}
-    values |= {"since": since, "until": until, "spreads": spreads}
-    others = await (await connection.execute(SQL["other_memories"], values)).fetchall()
-    if any(phrases.found_in(own_words(kind, content)) for _, kind, content in others):
-        return True
+    values = {"patterns": list(phrases.patterns), "ids": list(ids), "since": since, "spreads": spreads}
+    rows = await (await connection.execute(SQL["other_memories"], values)).fetchall()
+    return [(kind, content) for _, kind, content in rows]
+
+
+async def is_in_other_sessions(
+    connection: Connection, phrases: Phrases, sessions: Collection[str], until: datetime | None
+) -> bool:
+    """Whether some phrases may be in a message of another session, sent before `until` (None: at any time)."""
+    values = {"patterns": list(phrases.patterns), "sessions": list(sessions), "until": until}
     row = await (await connection.execute(SQL["said_in_other_sessions"], values)).fetchone()
     return bool(row and row[0])
 

@@ -168,15 +168,13 @@ async def texts_of(database: Database, pool_id: str, column: TextColumn) -> Asyn
         after = rows[-1][0]
 
 
-async def containing(connection: Connection, phrases: Phrases) -> dict[str, int]:
-    """Return how many texts of the pool contain one of some phrases, by column, without columns in which none does."""
-    found: dict[str, int] = {}
-    for column in TEXT_COLUMNS if phrases else ():
+async def maybe_containing(connection: Connection, column: TextColumn, phrases: Phrases) -> AsyncGenerator[list[Json]]:
+    """Yield the values of a column that may contain one of some phrases, some at a time."""
+    async with connection.cursor(f"containing {column.name}") as cursor:
         statement = for_column(SQL["containing"], column.table, column.column)
-        rows = await (await connection.execute(statement, {"patterns": list(phrases.patterns)})).fetchall()
-        if count := sum(phrases.found_in_json(value) for (value,) in rows):
-            found[column.name] = count
-    return found
+        await cursor.execute(statement, {"patterns": list(phrases.patterns)})
+        while rows := await cursor.fetchmany(_AT_ONCE):
+            yield [value for (value,) in rows]
 
 
 async def replace_texts(connection: Connection, column: TextColumn, values: Mapping[Key, tuple[Json, Json]]) -> None:

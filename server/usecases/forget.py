@@ -31,6 +31,7 @@ from esker.server.store import (
 from esker.server.usecases.cut_passages import leave_out_of_passages
 from esker.server.usecases.parts import Parts
 from esker.server.usecases.plan_forgetting import Doomed, doomed_by, plan_of
+from esker.server.usecases.saying import saying
 from esker.server.usecases.tombstones import bury, bury_places
 
 _MOST_TRIES = 5
@@ -58,7 +59,7 @@ async def forget(parts: Parts, who: Principal, request: ForgetRequest) -> Receip
             # Before all other locks, as when a quarantine is lifted.
             await quarantine.lock(connection)
             await sessions.lock_all(connection, locked)
-            doomed = await doomed_by(connection, request)
+            doomed = await doomed_by(parts, connection, request)
             if doomed.sessions <= locked:
                 receipt, reworded = await _forget(parts, connection, who, request, await _locked(connection, doomed))
                 break
@@ -83,7 +84,7 @@ async def plan_forgetting(parts: Parts, pool_id: str, request: ForgetRequest) ->
     """Return what `forget` would forget; nothing changes. Raises NotFound, InvalidInput."""
     request = _checked(request)
     async with parts.database.moment(pool_id) as connection:
-        return await plan_of(connection, request, await doomed_by(connection, request))
+        return await plan_of(connection, request, await doomed_by(parts, connection, request))
 
 
 def _checked(request: ForgetRequest) -> ForgetRequest:
@@ -116,7 +117,8 @@ async def _forget(
 ) -> tuple[Receipt, list[str]]:
     """Delete locked rows and all that shows them; return also the ids of rows that need new vectors.
 
-    The locks are taken in the common order (`store/sessions.py`).
+    The key of the hashes is locked first of all, and only here. The other locks are taken in the common order
+    (`store/sessions.py`), except that passages whose project gets another name are locked after the queue of vectors.
     """
     now = parts.clock()
     receipt_id = new_id("fgt", now)
@@ -143,13 +145,23 @@ async def _forget(
         packs=shown,
         messages=blanked,
         notes=len(doomed.notes),
-        left=await text_columns.containing(connection, doomed.phrases),
+        left=await _left(parts, connection, doomed.phrases),
     )
     counts: dict[str, Json] = {
         name: getattr(receipt, name) for name in ("memories", "vectors", "packs", "messages", "notes")
     }
     await audit.insert(connection, who.actor, "forget", receipt.id, counts, now)
     return receipt, list(doomed.quoting)
+
+
+async def _left(parts: Parts, connection: Connection, phrases: Phrases) -> dict[str, int]:
+    """Return how many texts of the pool contain one of some phrases, by column, without columns in which none does."""
+    left: dict[str, int] = {}
+    for column in text_columns.TEXT_COLUMNS if phrases else ():
+        async for values in text_columns.maybe_containing(connection, column, phrases):
+            if count := sum(await saying(parts, phrases, values)):
+                left[column.name] = left.get(column.name, 0) + count
+    return left
 
 
 def _unquoted(content: str, phrases: Phrases) -> str:

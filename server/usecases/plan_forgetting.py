@@ -4,6 +4,7 @@ import asyncio
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from esker.server.core.facts.echo import names_in, other_words, own_words, repeats, repeats_somewhere
 from esker.server.core.facts.forgetting import DoomedMessage, DoomedRow, ForgetPlan, ForgetRequest, Selection
@@ -17,6 +18,8 @@ from esker.server.db.database import Connection
 from esker.server.db.pipeline import fetch
 from esker.server.store import forgetting, memories, passages
 from esker.server.store.forgetting import FoundMessage
+from esker.server.usecases.parts import Parts
+from esker.server.usecases.saying import saying
 
 _SHOWN_CHARACTERS = 200
 """Characters of a message that a plan shows."""
@@ -32,30 +35,36 @@ SaidIn = dict[str, set[int]]
 
 @dataclass(slots=True)
 class Doomed:
-    """All that is forgotten.
-
-    `same` are the memories that say it, `echoes` those that only repeat it, and `rows` all memories that go: also those
-    drawn from them. `quoting` are memories that lose a quotation, and `revived` those that become live again. `said_in`
-    are its messages and `repeated_in` those that repeat it; both leave the passages. `own` are messages whose words go
-    in any case. `notes` are tasks, continuations and titles of the sessions `noted_in`; `placed` are memories whose
-    project gets another name, and `quoted` those of `quoting` that say a name in a quotation alone. `phrases` is what
-    is looked for in all columns.
-    """
+    """All that is forgotten."""
 
     same: set[str]
+    """The memories that say it, by id."""
     rows: dict[str, Memory] = field(default_factory=dict[str, Memory])
+    """All memories that go: those that say it, and those drawn from them."""
     echoes: set[str] = field(default_factory=set[str])
+    """The memories that only repeat it or say one of its names; they are among `same`."""
     quoting: dict[str, Memory] = field(default_factory=dict[str, Memory])
-    revived: dict[str, Memory] = field(default_factory=dict[str, Memory])
-    said_in: SaidIn = field(default_factory=SaidIn)
-    repeated_in: SaidIn = field(default_factory=SaidIn)
-    own: SaidIn = field(default_factory=SaidIn)
-    names: frozenset[str] = frozenset()
-    phrases: Phrases = field(default_factory=lambda: Phrases((), ()))
-    notes: set[str] = field(default_factory=set[str])
-    noted_in: set[str] = field(default_factory=set[str])
-    placed: set[str] = field(default_factory=set[str])
+    """Memories that stay and lose a quotation."""
     quoted: dict[str, Memory] = field(default_factory=dict[str, Memory])
+    """Memories that say a name in a quotation alone; of these, `quoting` has those that stay."""
+    revived: dict[str, Memory] = field(default_factory=dict[str, Memory])
+    """Memories that one of `rows` superseded."""
+    said_in: SaidIn = field(default_factory=SaidIn)
+    """The messages that said it."""
+    repeated_in: SaidIn = field(default_factory=SaidIn)
+    """Other messages that say one of its names or only repeat it."""
+    own: SaidIn = field(default_factory=SaidIn)
+    """The messages of the passages that were asked for: their words go in any case."""
+    names: frozenset[str] = frozenset()
+    """The words that were asked for, or those by which the fact is told from all others."""
+    phrases: Phrases = field(default_factory=lambda: Phrases((), ()))
+    """The phrases that are looked for in all columns: the names and the short sentences of the fact."""
+    notes: set[str] = field(default_factory=set[str])
+    """Tasks, continuations and titles of `noted_in`."""
+    noted_in: set[str] = field(default_factory=set[str])
+    """The sessions that lose these notes, or whose project or directory gets another name."""
+    placed: set[str] = field(default_factory=set[str])
+    """The memories whose project gets another name."""
 
     @property
     def messages(self) -> SaidIn:
@@ -82,22 +91,22 @@ def merged(*all_said_in: Mapping[str, Collection[int]]) -> SaidIn:
     return found
 
 
-async def doomed_by(connection: Connection, request: ForgetRequest) -> Doomed:
+async def doomed_by(parts: Parts, connection: Connection, request: ForgetRequest) -> Doomed:
     """Return everything that is forgotten with what a request names. Raises NotFound for an unknown id."""
-    doomed = await (_by_ids if request.selection.ids else _by_selection)(connection, request)
+    doomed = await (_by_ids if request.selection.ids else _by_selection)(parts, connection, request)
     await _add_drawn(connection, doomed)
     doomed.said_in = merged(doomed.said_in, await _said_in(connection, [doomed.rows[i] for i in sorted(doomed.same)]))
     if request.selection.ids:
-        await _add_names(connection, doomed)
+        await _add_names(parts, connection, doomed)
         if request.echoes:
-            await _add_echoes(connection, doomed)
+            await _add_echoes(parts, connection, doomed)
     await _add_notes(connection, doomed)
     if request.selection.words:
         await _add_places(connection, doomed)
     return doomed
 
 
-async def _by_ids(connection: Connection, request: ForgetRequest) -> Doomed:
+async def _by_ids(_: Parts, connection: Connection, request: ForgetRequest) -> Doomed:
     """Return the memories that are meant by ids, and what says the same; of a passage, the rows taken from it."""
     own, taken = SaidIn(), set[str]()
     windows = [text_id for text_id in request.selection.ids if is_passage(text_id)]
@@ -117,23 +126,37 @@ async def _by_ids(connection: Connection, request: ForgetRequest) -> Doomed:
     return Doomed(await _saying_the_same(connection, asked | taken), own=own)
 
 
-async def _by_selection(connection: Connection, request: ForgetRequest) -> Doomed:
+async def _by_selection(parts: Parts, connection: Connection, request: ForgetRequest) -> Doomed:
     """Return the memories and messages that say one of some words, or that are within some limits."""
     selection, phrases = request.selection, Phrases.of(request.selection.words)
     rows = await memories.get(connection, await forgetting.selected_memories(connection, selection, phrases))
     found = await forgetting.selected_messages(connection, selection, phrases)
-    said = await asyncio.to_thread(lambda: [one for one in found if not phrases or _message_says(one, phrases)])
-    same = {row.id for row in rows.values() if not phrases or _row_says(row, phrases)}
-    quoted = {row.id: row for row in rows.values() if row.id not in same and phrases.found_in(row.content)}
-    return Doomed(same, said_in=_by_session(said), names=frozenset(selection.words), phrases=phrases, quoted=quoted)
+    said = await _saying(parts, phrases, found) if phrases else found
+    long = sum(len(row.content) for row in rows.values())
+    same, quoted = await parts.processes.run(long, _which_say, list(rows.values()), phrases)
+    return Doomed(
+        same,
+        said_in=_by_session(said),
+        names=frozenset(selection.words),
+        phrases=phrases,
+        quoted={i: rows[i] for i in quoted},
+    )
+
+
+def _which_say(rows: Sequence[Memory], phrases: Phrases) -> tuple[set[str], set[str]]:
+    """Return the ids of the rows that say one of some phrases, or all if there is none, and of those that quote one."""
+    same = {row.id for row in rows if not phrases or _row_says(row, phrases)}
+    return same, {row.id for row in rows if row.id not in same and phrases.found_in(row.content)}
 
 
 def _row_says(row: Memory, phrases: Phrases) -> bool:
     return any(map(phrases.found_in, (own_words(row.kind, row.content), row.external_id or "", *row.tags)))
 
 
-def _message_says(message: FoundMessage, phrases: Phrases) -> bool:
-    return phrases.found_in(message.text) or phrases.found_in_json(message.content)
+async def _saying(parts: Parts, phrases: Phrases, found: Sequence[FoundMessage]) -> list[FoundMessage]:
+    """Return the messages that say one of some phrases."""
+    said = await saying(parts, phrases, [[one.text, one.content] for one in found])
+    return [one for one, says in zip(found, said, strict=True) if says]
 
 
 def _by_session(found: Iterable[FoundMessage]) -> SaidIn:
@@ -187,7 +210,7 @@ async def _said_in(connection: Connection, rows: Sequence[Memory]) -> SaidIn:
     return merged(*({source.session_id: source.seqs} for source in sources if source.session_id and source.seqs))
 
 
-async def _add_names(connection: Connection, doomed: Doomed) -> None:
+async def _add_names(parts: Parts, connection: Connection, doomed: Doomed) -> None:
     """Add the words that nothing else says: whatever contains one of them says what is forgotten.
 
     These are names, and other uncommon words that the assistant's next message takes up.
@@ -207,15 +230,9 @@ async def _add_names(connection: Connection, doomed: Doomed) -> None:
     telling = {
         word
         for word, until in asked.items()
-        if not await forgetting.is_said_elsewhere(
-            connection,
-            Phrases.of([word]),
-            doomed.rows,
-            doomed.messages,
-            since,
-            until,
-            # It reports about the files that it changed, whoever named one first.
-            spreads=of_person and not _PLACE.search(word),
+        # An agent reports about the files that it changed, whoever named one first.
+        if not await _is_said_elsewhere(
+            parts, connection, doomed, word, since, until, spreads=of_person and not _PLACE.search(word)
         )
     }
     whole = [said for content in contents if len(said := without_notes(without_label(content))) <= _LONGEST_NAME]
@@ -226,6 +243,28 @@ async def _add_names(connection: Connection, doomed: Doomed) -> None:
         await _add_drawn(connection, doomed)
     doomed.names = frozenset(telling)
     doomed.phrases = Phrases.of([*telling, *whole])
+
+
+async def _is_said_elsewhere(
+    parts: Parts,
+    connection: Connection,
+    doomed: Doomed,
+    word: str,
+    since: datetime,
+    until: datetime | None,
+    *,
+    spreads: bool,
+) -> bool:
+    """Whether a word is in a memory that stays and does not have it from a fact said at `since`.
+
+    Or in a message of another session, sent before `until` (None: at any time). Only if the fact `spreads`, agents and
+    tools have it from there.
+    """
+    phrases = Phrases.of([word])
+    others = await forgetting.other_memories(connection, phrases, doomed.rows, since, spreads=spreads)
+    if any(await saying(parts, phrases, [own_words(kind, content) for kind, content in others])):
+        return True
+    return await forgetting.is_in_other_sessions(connection, phrases, doomed.messages, until)
 
 
 def _says_name(row: Memory, names: Phrases) -> bool:
@@ -243,7 +282,7 @@ def _words_of(contents: Sequence[str], replies: Sequence[str]) -> tuple[set[str]
     return names, {word for word in others if any(map(Phrases.of([word]).found_in, replies))}
 
 
-async def _add_echoes(connection: Connection, doomed: Doomed) -> None:
+async def _add_echoes(parts: Parts, connection: Connection, doomed: Doomed) -> None:
     """Add the memories and messages that say a name or only repeat what is forgotten."""
     facts = [doomed.rows[memory_id].content for memory_id in sorted(doomed.same)]
     terms = await asyncio.to_thread(lambda: {term for fact in facts for term in fingerprint(fact).gist})
@@ -266,18 +305,18 @@ async def _add_echoes(connection: Connection, doomed: Doomed) -> None:
     said_in = merged(doomed.said_in, doomed.own)
     named = await forgetting.messages_with(connection, names)
     later = await forgetting.messages_after(connection, said_in)
-    found = await asyncio.to_thread(_echoing, doomed.phrases, facts, named, later)
+    long = sum(len(message.text) for message in later)
+    repeated = await parts.processes.run(long, _repeating, [message.text for message in later], facts)
+    found = [
+        *await _saying(parts, doomed.phrases, named),
+        *(message for message, repeats_it in zip(later, repeated, strict=True) if repeats_it),
+    ]
     doomed.repeated_in = merged(doomed.repeated_in, _without(_by_session(found), said_in))
 
 
-def _echoing(
-    phrases: Phrases, facts: Sequence[str], named: Sequence[FoundMessage], later: Sequence[FoundMessage]
-) -> list[FoundMessage]:
-    """Return messages that say a name, and messages with a sentence that only repeats it."""
-    return [
-        *(message for message in named if _message_says(message, phrases)),
-        *(message for message in later if repeats_somewhere(message.text, facts)),
-    ]
+def _repeating(texts: Sequence[str], facts: Sequence[str]) -> list[bool]:
+    """Tell for each text whether one of its sentences only repeats a fact."""
+    return [repeats_somewhere(text, facts) for text in texts]
 
 
 def _without(said_in: SaidIn, others: SaidIn) -> SaidIn:

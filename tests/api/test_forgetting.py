@@ -482,6 +482,20 @@ async def test_a_crash_before_the_end_leaves_everything_as_it_was(
     assert (await forget(parts, who, ForgetRequest(Selection(words=["Xanadu"])))).left == {}
 
 
+async def test_long_texts_are_searched_in_child_processes_and_in_slices(parts: Parts, who: Principal) -> None:
+    processes = CountingProcesses()
+    parts = replace(parts, processes=processes)
+    session = await open_session(parts, who.pool_id, SessionRequest("api", "s1"))
+    long = f"{VAULT} {'word ' * 120_000}"
+    batch = [IncomingMessage(f"m{number}", "user", f"{number} {long}") for number in range(6)]
+    await ingest(parts, who.pool_id, session.id, batch)
+    processes.made.clear()
+    await forget(parts, who, ForgetRequest(Selection(words=["Xanadu"])))
+    searched = [characters for name, characters in processes.made if name == "_saying"]
+    assert sum(searched) >= 6 * len(long)
+    assert max(searched) < 6 * len(long)
+
+
 async def test_forgetting_a_word_while_it_is_being_said_loses_nothing_else(
     client: httpx2.AsyncClient, owner_url: str
 ) -> None:

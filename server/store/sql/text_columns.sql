@@ -31,6 +31,6 @@ WHERE ({key_of_t}) = ({key_of_old}) AND t.{column} IS NOT DISTINCT FROM old.{col
 SELECT DISTINCT {column} FROM {table} WHERE {column} ILIKE ANY (%(patterns)s)
 
 -- name: rename
--- Give values of a column other names. The caller has locked the rows.
+-- Give values of a column other names, in all rows that have them.
 UPDATE {table} AS t SET {column} = new.name
 FROM unnest(%(old)s::text[], %(new)s::text[]) AS new (old, name) WHERE t.{column} = new.old
