@@ -5,13 +5,11 @@ SELECT {column} FROM {table} WHERE {column}::text ILIKE ANY (%(patterns)s)
 -- name: next
 -- The next values of a column with the keys of their rows, in the order of these: so many rows and, as they are
 -- stored, about so many bytes. `{key}` and `{is_next}` are filled in like the others.
-WITH batch AS (
-    SELECT {key}, sum(pg_column_size({column})) OVER (ORDER BY {key} ROWS UNBOUNDED PRECEDING)
-                  - pg_column_size({column}) AS bytes_before
+SELECT jsonb_build_array({key}), value FROM (
+    SELECT {key}, {column} AS value, sum(pg_column_size({column})) OVER (ORDER BY {key} ROWS UNBOUNDED PRECEDING)
+                                     - pg_column_size({column}) AS bytes_before
     FROM {table} WHERE {column} IS NOT NULL AND {is_next} ORDER BY {key} LIMIT %(rows)s
-)
-SELECT jsonb_build_array({key}), {column} FROM batch JOIN {table} USING ({key})
-WHERE bytes_before < %(bytes)s ORDER BY {key}
+) AS batch WHERE bytes_before < %(bytes)s ORDER BY {key}
 
 -- name: lock
 -- Lock rows in the order of their keys, so that two that write them wait for each other.
