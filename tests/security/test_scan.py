@@ -128,6 +128,18 @@ async def test_a_masked_message_is_known_when_its_client_sends_it_again(
     assert (report.accepted, report.conflicts) == (0, [])
 
 
+async def test_a_message_stored_under_older_rules_conflicts_when_sent_again_until_it_is_masked(
+    parts: Parts, who: Principal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    message = IncomingMessage("m10", "user", f"Take {KEY} along.")
+    with nothing_masked(monkeypatch):
+        session = await store(parts, who)
+        await ingest(parts, who.pool_id, session, [message])
+    assert (await ingest(parts, who.pool_id, session, [message])).conflicts == ["m10"]
+    await scanned(parts, who, mask=True)
+    assert (await ingest(parts, who.pool_id, session, [message])).conflicts == []
+
+
 async def test_a_second_scan_finds_nothing(parts: Parts, who: Principal, monkeypatch: pytest.MonkeyPatch) -> None:
     with nothing_masked(monkeypatch):
         await store(parts, who)
