@@ -85,6 +85,7 @@ async def restore(connection: Connection, quarantine_id: str) -> tuple[int, int]
     """
     values = {"id": quarantine_id}
     rows = (await connection.execute(SQL["restore_memories"], values)).rowcount
+    await connection.execute(SQL["hand_over_states"], values)
     await connection.execute(SQL["drop_states"], values)
     await connection.execute(SQL["restore_sessions"], values)
     return rows, (await connection.execute(SQL["restore_passages"], values)).rowcount

@@ -117,7 +117,7 @@ async def _forget(
 ) -> tuple[Receipt, list[str]]:
     """Delete locked rows and all that shows them; return also the ids of rows that need new vectors.
 
-    The key of the hashes is locked first of all, and only here. The other locks are taken in the common order
+    The key of the hashes is locked after the memories, and only here. The other locks are taken in the common order
     (`store/sessions.py`), except that passages whose project gets another name are locked after the queue of vectors.
     """
     now = parts.clock()

@@ -182,7 +182,7 @@ async def _update(connection: Connection, lines: Sequence[MemoryLine], known: Ma
 
     A row that is live here although its superseder exists here was revived here, and stays live.
     """
-    # A quarantine is lifted where it was begun, and says nothing about a row that is live here.
+    # Only a file that somebody changed names a quarantine.
     replaced = [line for line in lines if line.superseded_by and known[line.id].live]
     replaced = [line for line in replaced if not is_quarantine(line.superseded_by or "")]
     here = await pool_import.superseders(connection, {line.superseded_by or "" for line in replaced})

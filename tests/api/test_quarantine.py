@@ -1,5 +1,6 @@
 """Quarantine takes everything from a source out of recall and packs in one step, and gives it back."""
 
+import json
 from typing import Any
 
 import httpx2
@@ -138,6 +139,25 @@ async def test_a_row_whose_newer_version_was_forgotten_in_quarantine_is_live_aft
     await memory.client.delete(f"/v1/memories/{newer['id']}?echoes=false")
     await memory.client.delete(f"/v1/quarantines/{done['id']}")
     assert await memory.live() == [REDIS]
+
+
+async def test_an_export_has_the_rows_as_they_were_before_quarantines(memory: ScriptedServer) -> None:
+    _, bad = await poisoned(memory)
+
+    async def memories() -> list[dict[str, Any]]:
+        lines = map(json.loads, (await memory.client.get("/v1/export")).content.splitlines())
+        return [line for line in lines if line["type"] == "memory"]
+
+    before = await memories()
+    assert [row["superseded_by"] is None for row in before] == [False, True]
+    first = await begun(memory.client, session_id=bad)
+    assert await memories() == before
+    second = await begun(memory.client, project="shop")
+    assert await memories() == before
+    for one in (first, second):
+        await memory.client.delete(f"/v1/quarantines/{one['id']}")
+        assert await memories() == before
+    assert await memory.live() == [POSTGRES]
 
 
 @pytest.mark.parametrize(("body", "status"), [({}, 422), ({"session_id": "ses_x"}, 404), ({"words": ["x"]}, 422)])

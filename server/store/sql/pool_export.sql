@@ -47,17 +47,23 @@ FROM (
 ) AS line
 
 -- name: memories
--- Every memory with its further sources, oldest first.
+-- Every memory with its further sources, oldest first; as it was before the first of the quarantines that changed it.
 SELECT row_to_json(line)::text
 FROM (
     SELECT 'memory' AS type, m.id, m.kind, m.priority, m.category, m.trust, m.content, m.author, m.session_id,
            m.group_id, m.project, m.tags, m.source_seqs, m.source_ids, m.said_at, m.refers_from, m.refers_to,
-           m.valid_until, m.last_used_at, m.superseded_by, m.superseded_at, m.outdated_at, m.reflection_id,
+           m.valid_until, m.last_used_at,
+           CASE WHEN k.memory_id IS NULL THEN m.superseded_by ELSE k.superseded_by END AS superseded_by,
+           CASE WHEN k.memory_id IS NULL THEN m.superseded_at ELSE k.superseded_at END AS superseded_at,
+           CASE WHEN k.memory_id IS NULL THEN m.outdated_at ELSE k.outdated_at END AS outdated_at, m.reflection_id,
            m.external_id, m.left_alone, m.tentative, m.facet, m.created_at,
            (SELECT coalesce(json_agg(row_to_json(source) ORDER BY source.said_at, source.group_id), '[]')
             FROM (SELECT o.session_id, o.group_id, o.seqs, o.said_at FROM memory_sources o WHERE o.memory_id = m.id
             ) AS source) AS sources
     FROM memories m
+    LEFT JOIN (SELECT DISTINCT ON (memory_id) memory_id, superseded_by, superseded_at, outdated_at
+               FROM quarantined_memories ORDER BY memory_id, quarantine_id
+    ) AS k ON k.memory_id = m.id
     ORDER BY m.created_at, m.id
 ) AS line
 

@@ -109,6 +109,13 @@ WHERE k.quarantine_id = %(id)s AND m.id = k.memory_id
 UPDATE quarantined_memories SET superseded_by = NULL, superseded_at = NULL, outdated_at = NULL
 WHERE superseded_by = ANY (%(ids)s)
 
+-- name: hand_over_states
+-- Later quarantines have kept memories as this one left them: give them the states before it.
+UPDATE quarantined_memories later
+SET superseded_by = k.superseded_by, superseded_at = k.superseded_at, outdated_at = k.outdated_at
+FROM quarantined_memories k
+WHERE k.quarantine_id = %(id)s AND later.memory_id = k.memory_id AND later.quarantine_id > k.quarantine_id
+
 -- name: drop_states
 -- Delete the states that a quarantine has kept.
 DELETE FROM quarantined_memories WHERE quarantine_id = %(id)s
