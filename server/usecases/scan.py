@@ -66,7 +66,7 @@ class _Look:
     """
 
     texts: int = 0
-    findings: list[Finding] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list[Finding])
     rows: dict[str, dict[Key, int]] = field(default_factory=lambda: defaultdict(dict))
 
 
