@@ -47,7 +47,7 @@ def test_postgres_accepts_the_statement(path: Path, name: str, connection: psyco
 
 
 def _filled_in(statement: LiteralString) -> LiteralString:
-    if "{column}" in statement:
+    if "{table}" in statement:
         return for_column(statement, *_a_column_for(statement))
     if "{vectors}" not in statement:
         return statement
