@@ -1,6 +1,6 @@
 -- Keys: scopes of their own for forgetting and for the operator, their last use, and what is fixed by grant.
 
--- Who could write could also forget, and keeps that.
+-- A key that could write could also forget, and still can.
 ALTER TABLE api_keys DROP CONSTRAINT api_keys_scopes_check;
 UPDATE api_keys SET scopes = scopes || 'forget'::text WHERE 'write' = ANY (scopes);
 ALTER TABLE api_keys
@@ -36,7 +36,7 @@ CREATE TRIGGER keep_revoked BEFORE UPDATE OF revoked_at ON api_keys
     FOR EACH ROW WHEN (OLD.revoked_at IS NOT NULL AND NEW.revoked_at IS DISTINCT FROM OLD.revoked_at)
     EXECUTE FUNCTION keep_revoked();
 
--- What was recorded cannot be changed.
+-- An entry of the audit trail cannot be changed.
 REVOKE UPDATE, DELETE ON audit FROM esker_app;
 
 DROP FUNCTION find_api_key(bytea, timestamptz);

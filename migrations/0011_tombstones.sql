@@ -1,4 +1,4 @@
--- What was forgotten stays forgotten: keyed hashes of its words, by which it is known when it comes back.
+-- Forgotten texts stay forgotten: keyed hashes of their words tell when one comes back.
 
 -- The key of a pool's hashes. It never leaves the database; without it a hash confirms no guess. `longest` is the most
 -- terms of any words that were forgotten.

@@ -254,7 +254,7 @@ async def test_a_row_that_only_quotes_the_word_loses_the_quotation_and_stays(
     assert (left["id"], left["content"]) == (floats["id"], "User preference: Never use floats for money.")
 
 
-# What comes back ----------------------------------------------------------------------------------------------------
+# Texts that come back -----------------------------------------------------------------------------------------------
 
 
 async def exported(client: httpx2.AsyncClient) -> bytes:

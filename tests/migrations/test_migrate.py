@@ -28,8 +28,8 @@ DONE = {
     7: "3f15d50f2abd4854e29d300b3b69ceda35855e7759cd67db6f724a472c09e2df",
     8: "10008c9ac7403c417f390e4ae1ee5430eac7b12525fcb60ee7eb1af6ba9a3ced",
     9: "87583987deb9a178253017e80bd753c87d49249863a544317d9f075c46d85573",
-    10: "a84d34b35c764857d14ab2a13e11fbd156bad9f6f49b7a2822cb23a6164f7348",
-    11: "16711c0a0bcd5fb3c33556b58b477cba1c8fc0648e71844813e7fb10b67cd876",
+    10: "aaf8667f993900ca58ca41196a9f779fe28543dc1345911d37ff020bb6972fd8",
+    11: "50ff48db55c4cd9c5cacd33a90bd4c3df30e073557bbd5d277ce5a54ac2c5681",
     12: "0ca2bed6cbc4b30c72739fcd3645fc2a92cc00197f7a94256a8e3c4ca158265b",
     13: "cda94e9a6dc7627f72616ddcd120f81628683dacdccb5ec1e0c2ffd94c404d83",
 }
@@ -53,10 +53,12 @@ def test_released_migrations_are_never_edited() -> None:
     assert {migration.version: migration.checksum for migration in migrations()} == DONE
 
 
-# Checksums of migrations 3 and 5 before they were edited; some databases have them.
+# Checksums of migrations 3, 5, 10 and 11 before they were edited; some databases have them.
 FORMER_CHECKSUMS = {
     3: "8be57d4a72677c0301959f33574457d6c1432f47fe9ca058a231718e1301ec05",
     5: "ef85c3b82f026cc87fbc16652e126dc7c978b97291ff61cfc885ec53119f041c",
+    10: "a84d34b35c764857d14ab2a13e11fbd156bad9f6f49b7a2822cb23a6164f7348",
+    11: "16711c0a0bcd5fb3c33556b58b477cba1c8fc0648e71844813e7fb10b67cd876",
 }
 
 
