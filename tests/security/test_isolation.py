@@ -97,8 +97,8 @@ ROUTES: dict[tuple[str, str], list[Ask]] = {
     ("POST", "/v1/forget"): [
         Ask(body={"ids": ["{memory}", "{observation}", "{passage}"]}),
         Ask(body={"session_id": "{session}", "messages": True}),
-        Ask(body={"project": "{project}", "messages": True}, same=False),
-        Ask(body={"words": ["{word}"]}, same=False),
+        Ask(body={"project": "{project}", "messages": True}),
+        Ask(body={"words": ["{word}"]}),
         Ask(body={"ids": ["{memory}"], "dry_run": True}),
     ],
     ("GET", "/v1/forget/{receipt_id}"): [Ask(path={"receipt_id": "{receipt}"})],
@@ -107,7 +107,7 @@ ROUTES: dict[tuple[str, str], list[Ask]] = {
         Ask(body={"session_id": "{session}"}),
         Ask(body={"client": "{other}"}),
     ],
-    ("GET", "/v1/quarantines"): [Ask(same=False)],
+    ("GET", "/v1/quarantines"): [Ask()],
     ("DELETE", "/v1/quarantines/{quarantine_id}"): [Ask(path={"quarantine_id": "{quarantine}"})],
     ("GET", "/v1/retention"): [Ask()],
     ("PUT", "/v1/retention"): [Ask(body={"messages_days": 30_000})],
@@ -123,7 +123,7 @@ ROUTES: dict[tuple[str, str], list[Ask]] = {
     ("GET", "/v1/briefing"): [Ask(same=False), Ask({"project": "{project}"}, same=False)],
     ("POST", "/v1/reflect"): [
         Ask(body={"project": "{project}", "min_age_days": 0, "dry_run": True}),
-        Ask(WAIT, body={"project": "{project}", "min_age_days": 0}, same=False),
+        Ask(WAIT, body={"project": "{project}", "min_age_days": 0}),
     ],
     ("GET", "/v1/reflections"): [Ask(), Ask({"session_id": "{session}"}), Ask({"before": "{reflection}"})],
     ("GET", "/v1/reflections/{reflection_id}"): REFLECTION,
