@@ -60,6 +60,8 @@ def forget(
     if purge and not any(limits):
         _purge(data_dir, as_json=as_json)
         return
+    if as_json and not (ids or yes or dry_run or prove or allow):
+        raise typer.BadParameter("With --json, nobody is asked: add --yes or --dry-run.", param_hint="--json")
     api = connect()
     if prove:
         show_proof(api.get(f"/v1/forget/{quote(prove, safe='')}"), as_json=as_json)
@@ -73,7 +75,7 @@ def forget(
     body |= {"since": begin and as_sent(begin.start), "until": end and as_sent(end.end)}
     body |= {"messages": messages, "echoes": echoes}
     body = {name: value for name, value in body.items() if value is not None}
-    if dry_run or not (ids or yes or as_json):
+    if dry_run or not (ids or yes):
         plan = api.post("/v1/forget", {**body, "dry_run": True})
         if as_json:
             print_json(plan)
