@@ -165,7 +165,7 @@ def remember(
         body["project"] = project_name
     api = connect()
     written = api.post("/v1/memories", body)
-    # A person at a terminal confirms what they write; an agent's commands have none.
+    # A person at a terminal confirms what they write; an agent's commands seldom have one.
     if pin and sys.stdin.isatty():
         written = _confirmed(api, written["id"])
     if as_json:
