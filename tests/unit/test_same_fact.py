@@ -217,7 +217,8 @@ def test_a_negation_makes_a_different_fact(said: list[str], negation: str, data:
 
 @given(words, words, words)
 def test_swapped_sides_make_a_different_fact(said: list[str], source: list[str], target: list[str]) -> None:
-    assume(source != target)
+    # "From tea to tea tea" has the same words in the same order the other way round.
+    assume(source + target != target + source)
     before, there, here = " ".join(said), " ".join(source), " ".join(target)
     one, other = fingerprint(f"{before} from {there} to {here}"), fingerprint(f"{before} from {here} to {there}")
     assert not same_fact(one, other)
