@@ -1,7 +1,6 @@
 """Capture: a hook sends a session's new messages and its event, through the spool if the server is away."""
 
 import hashlib
-import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -46,11 +45,10 @@ class Capture:
         """Replay the spool."""
         self._reachable = self._spool.replay(self._api, deliver).waiting == 0
 
-    def prompt(self) -> None:
-        """Send the prompt of a session that has no transcript."""
+    def keep_prompt(self) -> None:
+        """Spool the prompt of a session that has no transcript; the next `catch_up` sends it."""
         if self._event.prompt and not self._read():
             self._send_message("user", self._event.prompt)
-        self.catch_up()
 
     def transcript(self) -> None:
         """Send the new messages of the transcript, then the event."""
@@ -121,7 +119,8 @@ class Capture:
     def _send_message(self, role: str, text: str) -> None:
         """Send a message that no transcript contains. Identical ones in one turn, or in one second, are one message."""
         words = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16]
-        entry = TranscriptEntry(f"{role}:{self._event.turn or int(time.time())}:{words}", role, text, None)
+        at = self._event.received_at
+        entry = TranscriptEntry(f"{role}:{self._event.turn or int(at.timestamp())}:{words}", role, text, at)
         if self._event.session:
             SendProgress(self._settings).record_early(Transcript(self._event.client, self._event.session), entry)
         [batch] = as_batches([entry])

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -62,7 +63,7 @@ _LONGEST_PAUSE = 1.0
 
 @dataclass(frozen=True, slots=True)
 class HookEvent:
-    """One event as the client described it; None for fields that it did not give."""
+    """One event as the client described it, and its time of arrival; None for fields that the client did not give."""
 
     client: str
     name: str
@@ -75,9 +76,10 @@ class HookEvent:
     source: str | None
     turn: str | None
     answer: str | None
+    received_at: datetime
 
 
-def hook_event(client: str, name: str, fields: Mapping[str, Any]) -> HookEvent:
+def hook_event(client: str, name: str, fields: Mapping[str, Any], received_at: datetime) -> HookEvent:
     """Return the event that a client's JSON describes; a field of another type than expected counts as missing."""
     roots = fields.get("workspace_roots")
     first: object = cast("list[object]", roots)[0] if isinstance(roots, list) and roots else None
@@ -96,6 +98,7 @@ def hook_event(client: str, name: str, fields: Mapping[str, Any]) -> HookEvent:
         source=_text(fields, "source"),
         turn=_text(fields, "turn_id", "prompt_id", "generation_id"),
         answer=_text(fields, "last_assistant_message", "prompt_response"),
+        received_at=received_at,
     )
 
 

@@ -6,6 +6,7 @@ continues in a process of its own if it takes longer than the client waits. Erro
 """
 
 import os
+import select
 import signal
 import sys
 import time
@@ -15,7 +16,6 @@ from functools import partial
 from importlib import import_module
 from pathlib import Path
 from types import FrameType
-from typing import Any
 
 from esker.server.agents.api import Api
 from esker.server.agents.hook_input import STEPS, HookEvent, HookStep, hook_event, read_object
@@ -24,6 +24,7 @@ from esker.server.agents.private_folder import make_private
 from esker.server.agents.project import is_excluded, project_of
 from esker.server.agents.references import refers_to_earlier_work
 from esker.server.agents.request_bodies import event_body, length_of, open_body
+from esker.server.core.clock import system_clock
 from esker.server.core.config.client_settings import ClientSettings, state_dir
 from esker.server.core.errors import EskerError
 
@@ -100,7 +101,7 @@ def _read_event(client: str, name: str) -> HookEvent:
     if name not in STEPS.get(client, {}):
         known = ", ".join(STEPS.get(client, STEPS))
         raise EskerError(f"Unknown {'event' if client in STEPS else 'client'}; known are {known}.")
-    return hook_event(client, name, read_object(sys.stdin.fileno()))
+    return hook_event(client, name, read_object(sys.stdin.fileno()), system_clock())
 
 
 def _print(text: str) -> None:
@@ -123,20 +124,25 @@ def _context(event: HookEvent, project: str | None, settings: ClientSettings) ->
 def _send(event: HookEvent, project: str | None, settings: ClientSettings, environ: Mapping[str, str]) -> None:
     """Send new messages in a process of its own; the client, which has its answer, may continue meanwhile."""
 
-    def work(method: str) -> Callable[[], None]:
+    def background(awaited: str | None, later: str | None = None) -> None:
         # Only the sending process imports the readers of transcripts, not the one that the client waits for.
-        module = "esker.server.agents.capture"
-        return lambda: getattr(import_module(module).Capture(settings, event, project, environ), method)()
+        def work(method: str) -> None:
+            module = import_module("esker.server.agents.capture")
+            getattr(module.Capture(settings, event, project, environ), method)()
+
+        steps = [partial(work, method) if method else None for method in (awaited, later)]
+        _in_background(event, _log(settings), *steps)
 
     match event.step:
         case "start":
-            _in_background(event, 0.0, _log(settings), work("catch_up"))
+            background(None, "catch_up")
         case "prompt" if event.transcript is None:
-            _in_background(event, 0.0, _log(settings), work("prompt"))
+            # A prompt that is kept before its hook ends cannot be overtaken by the answer.
+            background("keep_prompt", "catch_up")
         case "prompt":
             pass
-        case step:
-            _in_background(event, _PATIENCE[step], _log(settings), work("transcript"))
+        case _:
+            background("transcript")
 
 
 def _pack(event: HookEvent, project: str | None, settings: ClientSettings) -> str | None:
@@ -182,25 +188,32 @@ def _ring(number: int, frame: FrameType | None) -> None:
     raise _TimeIsUp
 
 
-def _in_background(event: HookEvent, patience: float, log: Path, work: Callable[[], Any]) -> None:
-    """Do work in a process of its own, which may outlive the client, and wait for it at most `patience` seconds.
+def _in_background(
+    event: HookEvent, log: Path, awaited: Callable[[], None] | None, later: Callable[[], None] | None
+) -> None:
+    """Do work in a process of its own, which may outlive the client, and wait for the first part, but not for long.
 
-    It has a session of its own, so that it survives when the client's processes are stopped, and none of the client's
-    pipes, since some clients wait until these are closed.
+    The process has a session of its own, so that it survives when the client's processes are stopped, and none of the
+    client's pipes, since some clients wait until these are closed.
     """
     sys.stdout.flush()
-    if (child := os.fork()) == 0:
-        _run_in_background(event, log, work)
-    deadline = time.monotonic() + patience
-    pause = 0.002
-    while time.monotonic() < deadline:
-        if os.waitpid(child, os.WNOHANG)[0]:
-            return
-        time.sleep(pause)
-        pause = min(0.05, pause * 2)
+    finished, writing = os.pipe()
+    if os.fork() == 0:
+        _run_in_background(event, log, awaited, writing, later)
+    os.close(writing)
+    if awaited:
+        select.select([finished], [], [], _PATIENCE[event.step])
+    os.close(finished)
 
 
-def _run_in_background(event: HookEvent, log: Path, work: Callable[[], Any]) -> None:
+def _run_in_background(
+    event: HookEvent,
+    log: Path,
+    awaited: Callable[[], None] | None,
+    writing: int,
+    later: Callable[[], None] | None,
+) -> None:
+    """Do both parts and close `writing` between them, then end this process."""
     try:
         os.setsid()
         null = os.open(os.devnull, os.O_RDWR)
@@ -208,7 +221,11 @@ def _run_in_background(event: HookEvent, log: Path, work: Callable[[], Any]) -> 
             os.dup2(null, stream)
         signal.signal(signal.SIGALRM, _ring)
         signal.setitimer(signal.ITIMER_REAL, _SENDING_SECONDS)
-        work()
+        if awaited:
+            awaited()
+        os.close(writing)
+        if later:
+            later()
     except BaseException as error:  # noqa: BLE001 - a forked process has no caller to catch it
         _write(log, f"{event.client} {event.name}: {type(error).__name__}: {error}")
     finally:

@@ -13,12 +13,12 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Callable, Collection, Generator, Iterator
+from collections.abc import Callable, Collection, Generator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 from esker.server.agents.api import Api, ServerRefused
 from esker.server.agents.private_folder import make_private
@@ -37,6 +37,7 @@ Parcel = dict[str, Any]
 """News for one session: `session` (the body that opens it), and `messages`, `event` or both."""
 Deliver = Callable[[Api, Parcel], Collection[str]]
 """Sends a parcel; returns the ids of the messages that the server refuses. Raises Unavailable, ServerRefused."""
+_Outcome = Literal["sent", "refused", "waits", "missing"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,23 +133,41 @@ class Spool:
 
         Permanently refused parcels are moved to the folder `refused`. Parcels added meanwhile are sent as well.
         """
-        sent = refused = 0
-        with self._locked() as locked:
-            for path, parcel in self._until_empty() if locked else ():
-                try:
-                    not_taken = deliver(api, parcel)
-                except Unavailable:
+        tried: dict[Path, _Outcome] = {}
+        # A process that finds the lock taken leaves its parcel to the holder, which looks again after unlocking.
+        while "waits" not in tried.values() and self._untried(tried):
+            with self._locked() as locked:
+                if not locked:
                     break
-                except ServerRefused as error:
-                    if is_transient(error):
-                        break
-                    self._set_aside(path)
-                    refused += 1
-                else:
-                    self.set_aside(parcel, not_taken)
-                    path.unlink(missing_ok=True)
-                    sent += 1
-        return Replayed(sent, refused, self.waiting())
+                self._send_untried(api, deliver, tried)
+        outcomes = list(tried.values())
+        return Replayed(outcomes.count("sent"), outcomes.count("refused"), self.waiting())
+
+    def _untried(self, tried: Collection[Path]) -> list[Path]:
+        return [path for path, _ in self._files() if _queue_id(path) in self._mine and path not in tried]
+
+    def _send_untried(self, api: Api, deliver: Deliver, tried: dict[Path, _Outcome]) -> None:
+        """Send parcels, those added meanwhile included, each once, until one has to wait; record each in `tried`."""
+        while paths := self._untried(tried):
+            for path in paths:
+                parcel = self._read(path)
+                tried[path] = self._send(api, deliver, path, parcel) if parcel else "missing"
+                if tried[path] == "waits":
+                    return
+
+    def _send(self, api: Api, deliver: Deliver, path: Path, parcel: Parcel) -> _Outcome:
+        try:
+            not_taken = deliver(api, parcel)
+        except Unavailable:
+            return "waits"
+        except ServerRefused as error:
+            if is_transient(error):
+                return "waits"
+            self._set_aside(path)
+            return "refused"
+        self.set_aside(parcel, not_taken)
+        path.unlink(missing_ok=True)
+        return "sent"
 
     def set_aside(self, parcel: Parcel, not_taken: Collection[str]) -> None:
         """Keep the refused messages of a parcel, masked, in the folder that `esker doctor` reports."""
@@ -157,19 +176,6 @@ class Spool:
         messages = [message for message in parcel["messages"] if message["external_id"] in not_taken]
         with suppress(OSError):
             _write(self.folder / "refused", self._id, self._text({"session": parcel["session"], "messages": messages}))
-
-    def _until_empty(self) -> Iterator[tuple[Path, Parcel]]:
-        """Yield parcels, those added meanwhile included, each once."""
-        seen: set[Path] = set()
-        while new := [(path, parcel) for path, parcel in self._parcels() if path not in seen]:
-            for path, parcel in new:
-                seen.add(path)
-                yield path, parcel
-
-    def _parcels(self) -> Iterator[tuple[Path, Parcel]]:
-        for path, _ in self._files():
-            if _queue_id(path) in self._mine and (parcel := self._read(path)):
-                yield path, parcel
 
     def _read(self, path: Path) -> Parcel | None:
         """Return a parcel; None if another process has just sent it, or if it is damaged."""

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import AsyncGenerator
 from contextlib import closing
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -368,6 +369,15 @@ async def test_a_session_without_a_transcript_gets_its_messages_from_hooks(agent
         await agent.hook("UserPromptSubmit", "codex", prompt="Use pnpm here.", **asked)
         await agent.hook("Stop", "codex", last_assistant_message="I shall use pnpm.", **asked)
     await until_kept(url, ["Use pnpm here.", "I shall use pnpm."])
+
+
+async def test_a_prompt_without_a_transcript_is_kept_before_its_hook_ends(agent: Agent) -> None:
+    before = system_clock()
+    await agent.at(NOWHERE).hook("UserPromptSubmit", "codex", prompt="Use pnpm here.", transcript_path=None)
+    [parcel] = (agent.state / "spool").glob("*.json")
+    [message] = json.loads(parcel.read_text())["messages"]
+    assert message["content"] == "Use pnpm here."
+    assert before <= datetime.fromisoformat(message["sent_at"]) <= system_clock(), "its time is not the delivery's"
 
 
 async def test_an_excluded_project_is_neither_read_nor_given_context(agent: Agent, url: str) -> None:

@@ -99,6 +99,28 @@ def test_a_parcel_added_during_a_replay_is_sent_as_well(folder: Path) -> None:
     assert server.taken == ["m1", "m2"]
 
 
+def test_a_parcel_that_another_process_adds_while_the_lock_is_released_is_sent_as_well(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spool, other, server = Spool(folder, URL, None), Spool(folder, URL, None), AcceptingServer()
+    spool.put(parcel(1))
+    close = os.close
+    found: list[Replayed] = []
+
+    def add_before_closing(descriptor: int) -> None:
+        # Closing the lock's file releases the lock. The other process still finds it taken.
+        if not found and server.taken:
+            found.append(Replayed())
+            other.put(parcel(2))
+            found[0] = other.replay(API, server.deliver)
+        close(descriptor)
+
+    monkeypatch.setattr(os, "close", add_before_closing)
+    assert spool.replay(API, server.deliver) == Replayed(sent=2)
+    assert found == [Replayed(waiting=1)]
+    assert server.taken == ["m1", "m2"]
+
+
 def test_parcels_contain_no_secrets_and_ids_stay_different(folder: Path) -> None:
     secret = "sk-ant-" + "api03x7q" * 5
     made: Any = parcel(1, f"The key is {secret}")
