@@ -9,9 +9,12 @@ by role, words and number of occurrences. Early builds wrote the items without a
 import re
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import chain, islice
 from pathlib import Path
 from typing import Literal
 
+from esker.server.agents.codex_forks import end_of_copy, is_fork, origin_of
 from esker.server.agents.content import (
     Block,
     arguments,
@@ -27,8 +30,9 @@ from esker.server.agents.content import (
     text_block,
     texts,
 )
-from esker.server.agents.lines import JsonLine, Opener, json_lines
-from esker.server.agents.reader_entries import TranscriptBuilder, digest, stem
+from esker.server.agents.lines import JsonLine, Opener, SkippedLines, json_lines
+from esker.server.agents.project import repository_of, repository_path
+from esker.server.agents.reader_entries import TranscriptBuilder, as_moment, digest, stem
 from esker.server.agents.regular_file import opened_plain
 from esker.server.agents.transcript import ParsedTranscripts
 from esker.server.core.conversation.injected import strip_injected
@@ -45,7 +49,10 @@ _CALLS = ("function_call", "custom_tool_call", "local_shell_call")
 _OUTPUTS = ("function_call_output", "custom_tool_call_output", "function_result")
 _SPEAKERS = ("user", "assistant")
 _TURN_ENDS = ("turn_aborted", "task_complete")
-_CWD = re.compile(r"<cwd>\s*([^<]{1,4096}?)\s*</cwd>")
+_CWD = re.compile(r"<cwd>\s*([^<]{1,4096}?)\s*</cwd>|^[ \t]*Current working directory: ([^\n]{1,4096}?)[ \t\r]*$", re.M)
+# The time in a rollout's name is local.
+_NAMED_TIME = re.compile(r"rollout-(\d{4}-\d\d-\d\d)T(\d\d)-(\d\d)-(\d\d)")
+_SEPARATORS = re.compile(r"[-_ ]")
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 # Parts of an item that its event lacks: the tags around an image, and the citations of an answer.
 _FRAMES = re.compile(r"</?image\b[^>]{0,200}>|<oai-mem-citation>[\s\S]*?</oai-mem-citation>")
@@ -56,11 +63,25 @@ def read_transcript(path: Path, opener: Opener = opened_plain) -> ParsedTranscri
     """Read a rollout, which is one session. Raises OSError when it cannot be opened."""
     builder = TranscriptBuilder(CLIENT, path)
     rollout = _Rollout(builder, stem(path))
+    first, last = _copied_lines(path, opener)
     for number, line in json_lines(path, builder.left_out, opener):
         builder.recognised = builder.recognised or recognises(line) or recognises_bare(line)
-        rollout.add(number, line)
+        if first <= number <= last:
+            builder.skip("line copied from the thread it was forked from")
+        else:
+            rollout.add(number, line)
     rollout.finish()
     return builder.build()
+
+
+def _copied_lines(path: Path, opener: Opener) -> tuple[int, int]:
+    """Return the numbers of the first and the last line that a fork copied; (1, 0) if the rollout is not a fork."""
+    lines = json_lines(path, SkippedLines(), opener)
+    (_, header), (number, second) = [*islice(lines, 2), (0, {}), (0, {})][:2]
+    meta = as_object(header.get("payload"))
+    if header.get("type") != "session_meta" or not is_fork(meta, second):
+        return 1, 0
+    return number, end_of_copy(meta, chain([(number, second)], lines))
 
 
 def recognises(line: JsonLine) -> bool:
@@ -114,10 +135,10 @@ class _Rollout:
     def add(self, number: int, line: JsonLine) -> None:
         """Add a line, with or without an envelope."""
         payload = line.get("payload")
-        at = line.get("timestamp", line.get("created_at", ""))
         if not isinstance(payload, dict):
-            self._add_bare(number, line, at)
+            self._add_bare(number, line, line.get("timestamp", line.get("created_at")))
             return
+        at = line.get("timestamp", "")
         match line.get("type"):
             case "session_meta":
                 self._add_meta(payload)
@@ -126,6 +147,7 @@ class _Rollout:
             case "event_msg":
                 self._add_event(number, payload, at)
             case "compacted":
+                self._drop_summary(payload)
                 self._builder.skip("compaction summary")
             case kind:
                 if kind == "turn_context":
@@ -136,13 +158,16 @@ class _Rollout:
         """Pass the conversation to the builder, under the session id of its first line."""
         meta = self._meta or {}
         session = as_text(meta.get("id")) or as_text(meta.get("session_id")) or self._session
-        parent = _parent(meta)
-        if parent:
+        is_agent = _is_agent(meta)
+        if parent := _parent(meta) if is_agent else None:
             session = f"{parent}/agent-{session}"
-        self._builder.set_directory(session, as_text(meta.get("cwd")) or self._cwd)
+        self._builder.assume_time(as_moment(meta.get("timestamp")) or _named_time(self._position))
+        cwd = as_text(meta.get("cwd")) or self._cwd
+        self._builder.set_directory(session, cwd)
+        self._builder.set_project(session, (repository_of(cwd) if cwd else None) or _repository(meta))
         for record in self._records:
             # In a sub-agent the assistant gives the orders.
-            role = "assistant" if parent and record.words else record.role
+            role = "assistant" if is_agent and record.words else record.role
             self._builder.add(session, role, record.content, name=record.name, at=record.at, cwd=record.cwd)
 
     def _enter(self, cwd: str | None) -> None:
@@ -177,7 +202,7 @@ class _Rollout:
         elif self._meta is None and as_text(line.get("id")) and "timestamp" in line:
             self._add_meta(line)
         else:
-            self._builder.skip("untyped line")
+            self._builder.skip(f"{line['record_type']} record" if "record_type" in line else "untyped line")
 
     # Items of the model's API -----------------------------------------------------------------------------------------
 
@@ -199,7 +224,8 @@ class _Rollout:
             return
         data = "\n".join(texts(item.get("content"))) if role == "user" else ""
         if "<environment_context>" in data and (found := _CWD.search(data)):
-            self._current_cwd = found[1]
+            self._current_cwd = found[1] or found[2]
+            self._cwd = self._cwd or self._current_cwd
         self._add_message("item", str(role), item.get("content"), at)
 
     def _add_call_item(self, number: int, item: JsonLine, at: Json) -> None:
@@ -312,6 +338,16 @@ class _Rollout:
         failed = bool(exit_code) or bool(data.get("error")) or data.get("status") == "failed"
         self._add_result(call, result_text(_unwrapped(shown)), at, failed=failed or "Err" in as_object(shown))
 
+    def _drop_summary(self, compacted: JsonLine) -> None:
+        """Drop the message just before a compaction if it is the summary that the compaction has."""
+        history = [part for part in as_list(compacted.get("replacement_history")) if _is_of_user(part)]
+        kept = ["".join(text.split()) for text in texts([compacted.get("message"), *history])]
+        last = self._records[-1] if self._records else None
+        if last and last.role == "assistant" and last.words and any(last.words in text for text in kept):
+            self._builder.skip("compaction summary")
+            self._records.pop()
+            self._turn = []
+
     def _roll_back(self, turns: int) -> None:
         """Drop the last turns, each of which begins with a message of the user."""
         begins = [position for position, record in enumerate(self._records) if record.role == "user" and record.words]
@@ -323,13 +359,37 @@ class _Rollout:
         self._turn, self._turn_prompts = [], []
 
 
+def _is_agent(meta: JsonLine) -> bool:
+    """Return whether a thread is a sub-agent, such as a reviewer, whose orders come from the assistant."""
+    named = (*as_object(meta.get("source")), meta.get("source"), meta.get("thread_source"))
+    return any(_SEPARATORS.sub("", name).lower().startswith("subagent") for name in named if isinstance(name, str))
+
+
 def _parent(meta: JsonLine) -> str | None:
-    """Return the thread that started this one as a sub-agent, or None."""
-    agent = as_object(meta.get("source")).get("subagent")
-    if agent is None:
+    """Return the thread that started a sub-agent, or None if that is not known."""
+    [agent] = [*as_object(meta.get("source")).values()][:1] or [None]
+    spawned = as_object(as_object(agent).get("thread_spawn"))
+    names = (spawned.get("parent_thread_id"), meta.get("parent_thread_id"), meta.get("session_id"), origin_of(meta))
+    return next((name for name in map(as_text, names) if name and name != as_text(meta.get("id"))), None)
+
+
+def _repository(meta: JsonLine) -> str | None:
+    """Return the project that a header names by the address of its repository, or None."""
+    address = as_text(as_object(meta.get("git")).get("repository_url"))
+    return repository_path(address) if address else None
+
+
+def _named_time(name: str) -> datetime | None:
+    """Return the time in the name of a rollout, or None."""
+    found = _NAMED_TIME.match(name)
+    try:
+        return datetime.fromisoformat(f"{found[1]}T{found[2]}:{found[3]}:{found[4]}").astimezone() if found else None
+    except (ValueError, OverflowError):
         return None
-    spawned = as_object(as_object(agent).get("thread_spawn")).get("parent_thread_id")
-    return as_text(spawned) or as_text(meta.get("parent_thread_id")) or as_text(meta.get("session_id"))
+
+
+def _is_of_user(item: Json) -> bool:
+    return as_object(item).get("role") == "user"
 
 
 def _content(content: Json) -> list[Block]:

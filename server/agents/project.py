@@ -116,10 +116,10 @@ def _remote(config: Path) -> str | None:
         url = parser.get(section, "url", fallback=None) or ""
     except (Error, OSError):
         return None
-    return _repository_path(re.sub(r"\s[#;].*", "", url).strip().strip('"'))
+    return repository_path(re.sub(r"\s[#;].*", "", url).strip().strip('"'))
 
 
-def _repository_path(url: str) -> str | None:
+def repository_path(url: str) -> str | None:
     """Return the path of a repository: all of it on a host, the last two parts on this machine."""
     scheme, colon, rest = url.partition(":")
     if "://" in url:

@@ -52,6 +52,14 @@ class TranscriptBuilder:
         transcript = self.transcript(session)
         transcript.cwd = transcript.cwd or _directory(cwd)
 
+    def set_project(self, session: str, project: str | None) -> None:
+        """Set the project of a session; without one it is that of its directory."""
+        self.transcript(session).project = project
+
+    def assume_time(self, moment: datetime | None) -> None:
+        """Set the time of the messages before the first one that has a time of its own."""
+        self._last = self._last or moment
+
     def add(
         self,
         session: str,

@@ -1,6 +1,7 @@
 """The reader of Codex: each turn once, however often a rollout contains it."""
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -228,7 +229,7 @@ def test_images_are_kept_even_without_text(tmp_path: Path) -> None:
 
 def test_only_the_first_session_meta_names_the_session(tmp_path: Path) -> None:
     other = line("session_meta", META | {"id": "other", "cwd": "/other"})
-    transcript = only(read_transcript(rollout(tmp_path, other, ASKED, other, ANSWERED)))
+    transcript = only(read_transcript(rollout(tmp_path, ASKED, other, ANSWERED)))
     assert (transcript.external_id, transcript.cwd, shown(transcript)) == ("0199-root", "/work/shop", TURN)
 
 
@@ -276,6 +277,112 @@ def test_a_sub_agent_is_a_session_of_its_own_without_the_user(tmp_path: Path) ->
     assert [entry.role for entry in transcript.entries] == ["assistant", "assistant", "user"]
 
 
+@pytest.mark.parametrize(
+    ("meta", "session"),
+    [
+        ({"source": {"subagent": "review"}}, "kid"),
+        ({"source": {"subagent": "review"}, "session_id": "kid"}, "kid"),
+        ({"source": {"subagent": {"other": "guardian"}}, "session_id": "0199-root"}, "0199-root/agent-kid"),
+        ({"source": {"subagent": "compact"}, "parent_thread_id": "0199-root"}, "0199-root/agent-kid"),
+        ({"source": "subagent"}, "kid"),
+        ({"source": "cli", "thread_source": "sub_agent"}, "kid"),
+    ],
+)
+def test_every_kind_of_sub_agent_gets_its_orders_from_the_assistant(
+    tmp_path: Path, meta: dict[str, Any], session: str
+) -> None:
+    transcript = only(read_transcript(rollout(tmp_path, ASKED_EVENT, ANSWERED_EVENT, id="kid", **meta)))
+    assert transcript.external_id == session
+    assert [entry.role for entry in transcript.entries] == ["assistant", "assistant"]
+
+
+def at(moment: str, value: dict[str, Any]) -> dict[str, Any]:
+    """Return a line with another time of this day."""
+    return value | {"timestamp": f"2026-03-09T{moment}Z"}
+
+
+def header(name: str, **more: Any) -> dict[str, Any]:
+    """Return the header of a thread."""
+    return at("09:00:00.000", line("session_meta", META | {"id": name, "timestamp": "2026-03-09T09:00:00Z"} | more))
+
+
+OWN_TURN = (
+    at("09:00:30.000", event("task_started", turn_id="own")),
+    at("09:00:30.010", item("user", "Now sort them.")),
+    at("09:00:33.000", item("assistant", "Sorted.")),
+)
+COPY = (at("09:00:00.010", ASKED), at("09:00:00.011", ASKED_EVENT), at("09:00:00.012", ANSWERED))
+COPIED_TURN = (at("09:00:00.009", event("task_started", turn_id="old")), *COPY)
+KEPT_TURN = ["user: Now sort them.", "assistant: Sorted."]
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        (header("0199-root"), *COPY, *OWN_TURN),
+        (header("0199-root"), *COPIED_TURN, at("09:00:00.020", event("task_complete", turn_id="old")), *OWN_TURN),
+        (header("0199-root"), header("0199-older"), *COPIED_TURN, *COPIED_TURN, *OWN_TURN),
+        (header("0199-root"), *COPY, *OWN_TURN[1:]),
+        (
+            header("0199-root"),
+            at("09:00:00.009", event("task_started", turn_id="old", started_at=1772442000)),
+            at("09:00:00.010", ASKED),
+            at("09:00:05.000", ANSWERED),
+            *OWN_TURN,
+        ),
+        (
+            header("0199-root"),
+            at("09:00:00.009", event("task_started", turn_id="019cb8a0-0000-7000-8000-000000000001")),
+            at("09:00:00.010", ASKED),
+            *OWN_TURN,
+        ),
+    ],
+)
+def test_a_fork_does_not_tell_the_history_that_it_copied(tmp_path: Path, lines: tuple[Any, ...]) -> None:
+    path = written(tmp_path / "rollout-fork.jsonl", header("0199-fork", forked_from_id="0199-root"), *lines)
+    reading = read_transcript(path)
+    transcript = only(reading)
+    assert (transcript.external_id, shown(transcript)) == ("0199-fork", KEPT_TURN)
+    assert reading.skipped["line copied from the thread it was forked from"] >= 3
+
+
+def test_a_second_header_is_enough_to_know_a_fork(tmp_path: Path) -> None:
+    path = written(tmp_path / "rollout-fork.jsonl", header("0199-fork"), header("0199-root"), *COPY, *OWN_TURN)
+    assert shown(only(read_transcript(path))) == KEPT_TURN
+
+
+def test_a_fork_without_a_turn_of_its_own_tells_nothing(tmp_path: Path) -> None:
+    path = written(tmp_path / "rollout-fork.jsonl", header("0199-fork"), header("0199-root"), *COPY)
+    reading = read_transcript(path)
+    assert not reading.transcripts
+    assert reading.skipped["line copied from the thread it was forked from"] == 4
+
+
+@pytest.mark.parametrize(
+    "compacted",
+    [
+        {"message": "A summary of it all.\nWe list files."},
+        {"message": "Another model wrote this.\n\nA summary of it all. We list files.", "replacement_history": []},
+        {
+            "message": "",
+            "replacement_history": [item("user", "So far:\nA summary of it all. We list files.")["payload"]],
+        },
+    ],
+)
+def test_the_summary_of_a_compaction_is_not_the_assistants_answer(tmp_path: Path, compacted: dict[str, Any]) -> None:
+    summary = item("assistant", "A summary of it all. We list files.")
+    lines = (ASKED, ANSWERED, summary, event("token_count", info=None), line("compacted", compacted), *OWN_TURN)
+    reading = read_transcript(rollout(tmp_path, *lines))
+    assert shown(only(reading)) == [*TURN, *KEPT_TURN]
+    assert reading.skipped["compaction summary"] == 2
+
+
+def test_an_answer_before_a_compaction_stays_an_answer(tmp_path: Path) -> None:
+    history = [ASKED["payload"], ANSWERED["payload"]]
+    compacted = line("compacted", {"message": "", "replacement_history": history})
+    assert shown(only(read_transcript(rollout(tmp_path, ASKED, ANSWERED, compacted)))) == TURN
+
+
 def test_rolled_back_turns_are_skipped_and_counted(tmp_path: Path) -> None:
     lines = (ASKED, ANSWERED, item("user", "No, stop."), item("assistant", "Fine."), call("c1"))
     back = event("thread_rolled_back", num_turns=1)
@@ -305,6 +412,45 @@ def test_early_builds_wrote_without_envelopes(tmp_path: Path) -> None:
     ]
     asked, answered = calls_and_answers(transcript)
     assert asked == answered
+
+
+def bare(role: str, text: str) -> dict[str, Any]:
+    """Return a message as early builds wrote it."""
+    return {"type": "message", "role": role, "content": [{"type": "input_text", "text": text}]}
+
+
+@pytest.mark.parametrize(
+    ("given", "project", "cwd"),
+    [
+        ({"git": {"repository_url": "https://example.org/acme/shop.git"}}, "acme/shop", "/work/store"),
+        ({"git": {"repository_url": "git@example.org:acme/shop"}}, "acme/shop", "/work/store"),
+        ({"git": {"branch": "main"}}, "store", "/work/store"),
+        ({"git": None, "instructions": None}, "store", "/work/store"),
+    ],
+)
+@pytest.mark.parametrize(
+    "environment",
+    [
+        "<environment_context>\n  <cwd>/work/store</cwd>\n</environment_context>",
+        "<environment_context>\nCurrent working directory: /work/store\nApproval policy: never\n</environment_context>",
+    ],
+)
+def test_the_header_of_an_early_build_tells_time_project_and_directory(
+    tmp_path: Path, given: dict[str, Any], project: str, cwd: str, environment: str
+) -> None:
+    head = {"id": "early", "timestamp": "2025-05-01T10:00:00Z"} | given
+    path = written(tmp_path / "rollout-x.jsonl", head, bare("user", environment), bare("user", "Say hello."))
+    reading = read_transcript(path)
+    transcript = only(reading)
+    assert (transcript.project, transcript.cwd) == (project, cwd)
+    assert [entry.sent_at for entry in transcript.entries] == [datetime(2025, 5, 1, 10, tzinfo=UTC)]
+    assert reading.skipped == {"session_meta line": 1, "injected context": 1}
+
+
+def test_without_any_time_in_it_a_rollout_has_the_time_of_its_name(tmp_path: Path) -> None:
+    name = "rollout-2025-05-01T10-11-12-01994d10-0000-7000-8000-000000000001.jsonl"
+    transcript = only(read_transcript(written(tmp_path / name, bare("user", "Say hello."))))
+    assert [entry.sent_at for entry in transcript.entries] == [datetime(2025, 5, 1, 10, 11, 12).astimezone()]
 
 
 def test_a_compressed_rollout_reads_like_the_uncompressed_one(tmp_path: Path) -> None:
