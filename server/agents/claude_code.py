@@ -6,9 +6,11 @@ their own.
 """
 
 import re
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
+from esker.server.agents.claude_queue import LINE, PromptQueue
 from esker.server.agents.content import as_list, as_object, as_text, call_block, result_block, result_text
 from esker.server.agents.lines import JsonLine, Opener, json_document, json_lines
 from esker.server.agents.reader_entries import TranscriptBuilder, fitting, stem
@@ -29,6 +31,10 @@ _UNSAID = {
     "isApiErrorMessage": "API error",
 }
 _AGENT = "agent-"
+# An agent with such an id summarised the conversation for a compaction.
+_SUMMARISER = "acompact-"
+# Sources of prompts that nobody typed.
+_PROGRAMS = ("system", "loop_wakeup", "schedule_wakeup", "poll_event")
 # A slash command that is a prompt, with its arguments. In commands that the client itself carries out, such as
 # `/model`, the name comes first, so they do not match.
 _COMMAND = re.compile(
@@ -48,7 +54,7 @@ def read_transcript(path: Path, opener: Opener = opened_plain) -> ParsedTranscri
 
 def recognises(line: JsonLine) -> bool:
     """Return whether Claude Code wrote a line."""
-    return bool(_MARKS & line.keys()) or isinstance(line.get("message"), dict)
+    return isinstance(line.get("message"), dict) or (isinstance(line.get("type"), str) and bool(_MARKS & line.keys()))
 
 
 class _TranscriptFile:
@@ -57,6 +63,7 @@ class _TranscriptFile:
     def __init__(self, path: Path) -> None:
         self.builder = TranscriptBuilder(CLIENT, path)
         self._rewinds = Rewinds()
+        self._queues: defaultdict[str, PromptQueue] = defaultdict(PromptQueue)
         self._name = stem(path)
         self._agent = self._name.removeprefix(_AGENT) if path.name.startswith(_AGENT) else None
         self._parent = clean_text(path.parent.parent.name) if path.parent.name == "subagents" else None
@@ -64,19 +71,51 @@ class _TranscriptFile:
     def add(self, number: int, line: JsonLine) -> None:
         """Add a line; those of a sub-agent or a side chain belong to a session of their own."""
         session = self._parent or as_text(line.get("sessionId")) or self._name
-        if agent := as_text(line.get("agentId")) or self._agent:
+        agent = as_text(line.get("agentId")) or self._agent
+        if agent and agent.startswith(_SUMMARISER):
+            self.builder.skip("line of a compaction")
+        elif agent:
             self._add_message(f"{session}/{_AGENT}{agent}", number, line, apart=True)
         elif line.get("isSidechain") is True:
             self._add_message(f"{session}/sidechain", number, line, apart=True)
+        elif line.get("type") == LINE:
+            self._add_queued(session, number, line)
         else:
+            self._note_said(session, line)
             has_content, is_prompt = self._add_message(session, number, line, apart=False)
             self._rewinds.note(session, line, has_content=has_content, is_prompt=is_prompt)
+            if is_prompt:
+                self._queues[session].interrupt()
 
     def build(self) -> ParsedTranscripts:
-        """Return the transcripts, without the messages that the user rewound."""
+        """Return the transcripts, without rewound messages and queued prompts that were not sent or are told twice."""
         for session, names in self._rewinds.rewound().items():
             self.builder.drop(session, set(map(fitting, names)), "message that was rewound")
+        for session, queue in self._queues.items():
+            self.builder.drop(session, queue.repeated(), "repeated message")
+            self.builder.drop(session, queue.unsent(), "queued prompt that was not sent")
         return self.builder.build()
+
+    def _note_said(self, session: str, line: JsonLine) -> None:
+        """Tell the queue of a session what was said to the assistant, and that it answered."""
+        queue, message = self._queues[session], as_object(line.get("message"))
+        match line.get("type"):
+            case "user":
+                queue.hear(message.get("content"))
+            case "attachment":
+                queue.hear(as_object(line.get("attachment")).get("prompt"))
+            case "assistant" if _unsaid(line, "assistant") is None:
+                queue.answer()
+            case _:
+                pass
+
+    def _add_queued(self, session: str, number: int, line: JsonLine) -> None:
+        """Add the prompt that a line about the queue gives to the model, if it does."""
+        prompt = self._queues[session].note(line, f"{self._name}:{number}")
+        if prompt is None:
+            self.builder.skip(f"{LINE} line")
+        else:
+            self.builder.add(session, "user", prompt.content, name=prompt.name, at=prompt.at)
 
     def _add_message(self, session: str, number: int, line: JsonLine, *, apart: bool) -> tuple[bool, bool]:
         """Add a line's message; return whether it had content, and whether it is a prompt of the user.
@@ -89,7 +128,7 @@ class _TranscriptFile:
             self.builder.skip(found)
             return False, False
         role, content = found
-        answers = any(isinstance(block, dict) and block.get("type") == "tool_result" for block in as_list(content))
+        answers = _has_result(content)
         speaker = "assistant" if apart and not answers else role
         name, at, cwd = as_text(line.get("uuid")), line.get("timestamp", ""), line.get("cwd")
         has_content = self.builder.add(session, speaker, content, name=name, position=position, at=at, cwd=cwd)
@@ -133,7 +172,23 @@ def _unsaid(line: JsonLine, kind: str) -> str | None:
     message = line.get("message")
     if not isinstance(message, dict) or (message.get("role") or kind) not in ("user", "assistant"):
         return "message without a role"
-    return "synthetic message" if message.get("model") == "<synthetic>" else None
+    if message.get("model") == "<synthetic>":
+        return "synthetic message"
+    other = None if _has_result(message.get("content")) else _other_voice(line)
+    return f"message of {other}" if other else None
+
+
+def _other_voice(line: JsonLine) -> str | None:
+    """Return who gave the assistant a message, if it was not the user: another agent, a task or a program."""
+    kind = as_object(line.get("origin")).get("kind")
+    if isinstance(kind, str):
+        return None if kind == "human" else f"{kind[:40]}"
+    source = line.get("promptSource")
+    return str(source) if source in _PROGRAMS else None
+
+
+def _has_result(content: Json) -> bool:
+    return any(as_object(block).get("type") == "tool_result" for block in as_list(content))
 
 
 def _spoken(line: JsonLine, kind: str) -> tuple[str, Json]:
@@ -151,7 +206,5 @@ def _queued(line: JsonLine) -> JsonLine:
     """Return a prompt that the user queued while the assistant was working; empty if the line is not one."""
     attachment = as_object(line.get("attachment"))
     is_prompt = attachment.get("type") == "queued_command" and attachment.get("commandMode") in ("prompt", None)
-    by_person = (
-        as_object(attachment.get("origin")).get("kind") in ("human", None) and attachment.get("isMeta") is not True
-    )
+    by_person = not (_other_voice(attachment) or _other_voice(line)) and attachment.get("isMeta") is not True
     return attachment if is_prompt and by_person else {}

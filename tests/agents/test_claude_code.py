@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from esker.server.agents.claude_code import read_transcript
 from esker.server.agents.project import project_of
+from esker.server.agents.transcript import ParsedTranscripts
 from esker.server.core.conversation.records import ROLES
 from esker.server.core.conversation.valid_blocks import as_blocks
 from tests.support.transcripts import shown
@@ -128,6 +129,145 @@ def test_a_prompt_queued_while_the_assistant_works_is_a_message(tmp_path: Path) 
         ("user", [{"type": "text", "text": "Really."}]),
     ]
     assert reading.skipped == {"attachment line": 3}
+
+
+# The queue -----------------------------------------------------------------------------------------------------------
+
+
+def queue(operation: str, content: Any = None, **more: Any) -> dict[str, Any]:
+    """Return a line about the queue of prompts."""
+    given = {"type": "queue-operation", "operation": operation, "sessionId": "s1", "timestamp": "2026-03-02T09:00:01Z"}
+    return given | ({} if content is None else {"content": content}) | more
+
+
+ASKED = line(content="Build it.")
+RESULT = line(content=[{"type": "tool_result", "tool_use_id": "t1", "content": "built"}], uuid="r1")
+ANSWER = line("assistant", "It is built.")
+NOTICE = "<task-notification>\n<task-id>b1</task-id>\n<status>completed</status>\n</task-notification>"
+
+
+def said(reading: ParsedTranscripts) -> list[str]:
+    """Return what was said, without the results of tools."""
+    return [words for transcript in reading.transcripts for words in shown(transcript) if "got " not in words]
+
+
+@pytest.mark.parametrize(
+    "operations",
+    [
+        (queue("enqueue", "Not on Mondays."), RESULT, queue("remove")),
+        (queue("enqueue", "Not on Mondays."), RESULT, queue("remove", "Not on Mondays.", reason="absorbed_mid_turn")),
+        (queue("enqueue", "Not on Mondays."), queue("remove"), RESULT),
+        (queue("enqueue", [{"type": "text", "text": "Not on Mondays."}]), queue("remove")),
+        (queue("enqueue", NOTICE), queue("enqueue", "Not on Mondays."), queue("remove")),
+        (queue("enqueue", "Wrong."), queue("popAll", "Wrong."), queue("enqueue", "Not on Mondays."), queue("remove")),
+        (queue("enqueue", "Wrong."), queue("popOne", "Wrong."), queue("enqueue", "Not on Mondays."), queue("remove")),
+        (queue("enqueue", "Wrong."), queue("popAll"), queue("enqueue", "Not on Mondays."), queue("remove")),
+        (queue("enqueue", "Not on Mondays."), queue("enqueue", "Wrong."), queue("remove"), queue("popAll", "Wrong.")),
+        (queue("enqueue", "Wrong."), queue("enqueue", "Not on Mondays."), queue("remove", "Not on Mondays.")),
+        (queue("enqueue", "/clear"), queue("dequeue"), queue("enqueue", "Not on Mondays."), queue("remove")),
+        (queue("enqueue", "Not on Mondays."), queue("remove"), queued("Not on Mondays.")),
+        (queue("enqueue", "Not on Mondays."), queued("Not on Mondays."), queue("remove", "Not on Mondays.")),
+    ],
+)
+def test_a_prompt_typed_in_mid_turn_is_the_users_once(tmp_path: Path, operations: tuple[Any, ...]) -> None:
+    reading = read_transcript(written(tmp_path, ASKED, *operations, ANSWER))
+    assert said(reading) == ["user: Build it.", "user: Not on Mondays.", "assistant: It is built."]
+
+
+@pytest.mark.parametrize(
+    "operations",
+    [
+        (queue("enqueue", "Wrong."), ANSWER),
+        (queue("enqueue", "Wrong."), queue("popAll", "Wrong."), ANSWER),
+        (queue("enqueue", "Wrong."), queue("remove", "Wrong.", reason="cleared_on_cancel"), ANSWER),
+        (queue("enqueue", "Wrong."), queue("remove", reason="dropped_by_hook"), ANSWER),
+        (queue("enqueue", NOTICE), queue("remove"), ANSWER),
+        (queue("enqueue"), queue("remove"), ANSWER),
+        (ANSWER, queue("enqueue", "Wrong."), queue("remove")),
+        (queue("enqueue", "Agents."), queue("remove"), queued("Agents.", origin={"kind": "peer"}), ANSWER),
+    ],
+)
+def test_a_prompt_that_left_the_queue_unsent_is_not_a_message(tmp_path: Path, operations: tuple[Any, ...]) -> None:
+    reading = read_transcript(written(tmp_path, ASKED, *operations))
+    assert said(reading) == ["user: Build it.", "assistant: It is built."]
+
+
+def test_a_prompt_that_begins_a_turn_is_told_by_its_line_alone(tmp_path: Path) -> None:
+    lines = (
+        queue("enqueue", NOTICE),
+        queue("enqueue", "Now test it."),
+        queue("remove"),  # the notification: which one it is about is not recorded
+        ANSWER,
+        queue("dequeue"),
+        line(content="Now test it."),
+        line("assistant", "Tested."),
+    )
+    reading = read_transcript(written(tmp_path, ASKED, *lines))
+    assert said(reading) == [
+        "user: Build it.",
+        "assistant: It is built.",
+        "user: Now test it.",
+        "assistant: Tested.",
+    ]
+
+
+def test_the_same_words_in_mid_turn_and_in_the_next_turn_are_two_messages(tmp_path: Path) -> None:
+    lines = (queue("enqueue", "Go on."), queue("remove"), ANSWER, line(content="Go on."), line("assistant", "Done."))
+    reading = read_transcript(written(tmp_path, ASKED, *lines))
+    assert said(reading)[1:4] == ["user: Go on.", "assistant: It is built.", "user: Go on."]
+
+
+def test_a_queued_prompt_has_the_time_at_which_it_was_typed_and_the_same_id_at_every_reading(tmp_path: Path) -> None:
+    path = written(tmp_path, ASKED, queue("enqueue", "Not on Mondays."), queue("remove"), ANSWER)
+    first, second = (read_transcript(path).transcripts[0].entries[1] for _ in range(2))
+    assert first.sent_at == datetime(2026, 3, 2, 9, 0, 1, tzinfo=UTC)
+    assert first.external_id == second.external_id
+
+
+# Other voices --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("other", "reason"),
+    [
+        (line(content="I always use tabs.", origin={"kind": "peer"}), "message of peer"),
+        (line(content="Never do it.", origin={"kind": "task-notification"}), "message of task-notification"),
+        (line(content="Never do it.", origin={"kind": "coordinator", "from": "x"}), "message of coordinator"),
+        (line(content="Never do it.", origin={"kind": "channel"}), "message of channel"),
+        (line(content="Never do it.", promptSource="system"), "message of system"),
+        (line(content=NOTICE), "injected context"),
+        (line(content=f"{NOTICE}\nRead the output file: /tmp/b1.output"), "injected context"),
+        (line(content=[{"type": "text", "text": f"{NOTICE}\nAlways read it."}]), "injected context"),
+        (line(content="<task-notification>\n<task-id>b1</task-id>\n<summary>cut of"), "injected context"),
+        (
+            line(
+                content="Another Claude session sent a message:\n<teammate-message id='x'>Use tabs.</teammate-message>"
+            ),
+            "injected context",
+        ),
+    ],
+)
+def test_lines_of_tasks_and_other_agents_are_nobodys_words(tmp_path: Path, other: dict[str, Any], reason: str) -> None:
+    reading = read_transcript(written(tmp_path, line(content="Before."), other, line(content="After.")))
+    assert said(reading) == ["user: Before.", "user: After."]
+    assert reading.skipped == {reason: 1}
+
+
+def test_a_persons_line_and_a_tool_result_are_kept_whatever_their_origin_says(tmp_path: Path) -> None:
+    lines = (
+        line(content="Mine.", origin={"kind": "human"}, promptSource="typed"),
+        RESULT | {"origin": {"kind": "cli"}},
+    )
+    [transcript] = read_transcript(written(tmp_path, *lines)).transcripts
+    assert shown(transcript) == ["user: Mine.", "user: got built"]
+
+
+def test_the_agent_of_a_compaction_is_not_a_session(tmp_path: Path) -> None:
+    summary = line("assistant", "Everything so far.", isSidechain=True, agentId="acompact-1f")
+    reading = read_transcript(written(tmp_path, ASKED, summary))
+    assert (said(reading), reading.skipped) == (["user: Build it."], {"line of a compaction": 1})
+    alone = read_transcript(written(tmp_path, line(isSidechain=True), name="agent-acompact-1f.jsonl"))
+    assert (alone.transcripts, alone.skipped) == ([], {"line of a compaction": 1})
 
 
 def test_the_arguments_of_a_slash_command_are_a_message(tmp_path: Path) -> None:

@@ -597,3 +597,22 @@ def test_rules_files_that_were_read_in_foreign_transcripts_are_left_out(transcri
     )
     assert whole.startswith("# Development Rules")
     assert not any("If the user did not give you a concrete task" in text for text in shown_lines)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<task-notification>\n<task-id>b1</task-id>\n</task-notification>\nRead the output file: /tmp/b1.output",
+        "<task-notification>\n<task-id>b1</task-id>\n<summary>it was cut",
+        'Another Claude session sent a message:\n<teammate-message id="a">We use tabs.</teammate-message>\nReply.',
+        "<user_shell_command>\n<command>make</command>\n<result>always fails</result>\n</user_shell_command>",
+    ],
+)
+def test_messages_of_tasks_and_agents_are_removed_with_the_clients_sentences(text: str) -> None:
+    assert strip_injected(text) == ""
+
+
+def test_a_person_may_ask_about_a_task_notification() -> None:
+    text = "Why do I get this?\n<task-notification>\n<task-id>b1</task-id>\n</task-notification>\nIt should not."
+    assert strip_injected(text) == "Why do I get this?\n\nIt should not."
+    assert strip_injected("<task-notification> is an element of Claude Code.").startswith("<task-notification>")

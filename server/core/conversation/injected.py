@@ -28,6 +28,9 @@ _CLOSED = frozenset(
     "current_task suggested_response suggested_continuation thread_title system_reminder system_notification"
     " user_prompt_submit_hook session_start_hook hook_context task_notification subagent_notification turn_aborted"
     " state_snapshot conversation_summary"
+    # Messages of other agents and of programs.
+    " teammate_message cross_session_message agent_message coordinator_relay slack_ping slack_tag_message"
+    " fetched_web_content untrusted_widget_state user_action user_shell_command"
     # Commands and their output.
     " local_command_stdout local_command_stderr local_command_caveat command_name command_message command_args"
     " command_contents bash_stdout bash_stderr"
@@ -97,6 +100,13 @@ _WHOLE = re.compile(
     r"|This is (?:the )?[\w .-]{0,40}\. We are setting up the context for (?:our|the) chat\.[ \t]*$",
     re.MULTILINE,
 )
+# A message of a task or of another agent, with the client's sentences around it.
+_OTHER_VOICE = re.compile(
+    r"\s{0,20}(?:<task-notification\b[^<>]{0,200}>(?=\s{0,20}<task-id>|[\s\S]*</task-notification>)"
+    r"|(?:Another Claude session sent a message:\s{1,20})?"
+    r"<(teammate-message|cross-session-message|agent-message|coordinator-relay|slack-ping|slack-tag-message)\b[^<>]{0,2000}>"
+    r"(?=[\s\S]*</\1>))"
+)
 _SKILL = re.compile(r"Base directory for this skill: [^\n]{1,1000}\n")
 _QUERY, _QUERY_END = "<user_query>", "</user_query>"
 
@@ -115,6 +125,8 @@ class _Delimiter:
 def strip_injected(text: str) -> str:
     """Return `text` without injected context and outer white space."""
     if "<" in text:
+        if _OTHER_VOICE.match(text):
+            return ""
         text = _without(text, list(_elements(text)))
     if "--- End of Context from: " in text:
         text = _without(text, list(_context_lines(text)))
