@@ -66,10 +66,11 @@ class ClaudeSettings(Strict):
 
 
 class ClaudeServer(Strict):
-    """A server over HTTP; the type is required with a url."""
+    """A server over HTTP; the type is required with a url. The timeout of calls is in milliseconds."""
 
     type: Literal["http"]
     url: Url
+    timeout: Annotated[int, Field(ge=1000, le=30_000)]
     headers: dict[str, str] | None = None
 
 
@@ -111,9 +112,11 @@ class CodexHooks(Strict):
 
 
 class CodexServer(Strict):
-    """A server over HTTP."""
+    """A server over HTTP; both timeouts are in seconds."""
 
     url: Url
+    startup_timeout_sec: Annotated[int, Field(ge=1, le=5)]
+    tool_timeout_sec: Annotated[int, Field(ge=1, le=30)]
     bearer_token_env_var: str | None = None
 
 
@@ -148,9 +151,10 @@ class GeminiEvents(Strict):
 
 
 class GeminiServer(Strict):
-    """A server over streamable HTTP; `url` would mean server-sent events."""
+    """A server over streamable HTTP; `url` would mean server-sent events. The timeout is in milliseconds."""
 
     httpUrl: Url
+    timeout: Annotated[int, Field(ge=1000, le=5000)]
     headers: dict[str, str] | None = None
 
 
@@ -184,25 +188,45 @@ class CursorHooks(Strict):
     hooks: CursorEvents
 
 
-class UrlServer(Strict):
-    """A server of Cursor or pi."""
+class CursorServer(Strict):
+    """A server of Cursor, which takes no timeout."""
 
     url: Url
     headers: dict[str, str] | None = None
 
 
-class UrlServers(Strict):
+class CursorServers(Strict):
     """mcp.json."""
 
-    mcpServers: dict[str, UrlServer]
+    mcpServers: dict[str, CursorServer]
+
+
+Exposure = Literal["codemode", "deferred", "direct", "hidden"]
+
+
+class PiServer(Strict):
+    """A server of pi; the timeout is in seconds."""
+
+    url: Url
+    exposure: Exposure
+    toolExposure: dict[str, Exposure]
+    timeout: Annotated[int, Field(ge=1, le=5)]
+    headers: dict[str, str] | None = None
+
+
+class PiServers(Strict):
+    """mcp.json."""
+
+    mcpServers: dict[str, PiServer]
 
 
 class OpenCodeServer(Strict):
-    """A remote server."""
+    """A remote server; the timeout is in milliseconds."""
 
     type: Literal["remote"]
     url: Url
     enabled: Literal[True]
+    timeout: Annotated[int, Field(ge=1000, le=5000)]
     headers: dict[str, str] | None = None
 
 
@@ -219,8 +243,8 @@ SCHEMAS: dict[str, type[BaseModel]] = {
     ".codex/hooks.json": CodexHooks,
     ".gemini/settings.json": GeminiSettings,
     ".config/opencode/opencode.json": OpenCodeConfig,
-    ".pi/agent/mcp.json": UrlServers,
-    ".cursor/mcp.json": UrlServers,
+    ".pi/agent/mcp.json": PiServers,
+    ".cursor/mcp.json": CursorServers,
     ".cursor/hooks.json": CursorHooks,
 }
 # How each client refers to the value of a variable.
@@ -328,6 +352,20 @@ def test_no_installed_file_contains_the_key(tmp_path: Path) -> None:
     home = Home(tmp_path, with_key=True, environ={"ESKER_KEY": KEY})
     home.install(*CLIENTS)
     assert all(KEY.encode() not in file.read_bytes() for file in tmp_path.rglob("*") if file.is_file())
+
+
+def test_a_server_that_hangs_holds_up_no_client_that_takes_a_limit(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    home.install(*CLIENTS)
+    for name in set(KEYS) - {".cursor/mcp.json"}:
+        entry = next(iter(read(home, name).values()))["esker"]
+        assert any("timeout" in member for member in entry), name
+
+
+def test_pi_declares_recall_to_its_model(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    home.install("pi")
+    assert read(home, ".pi/agent/mcp.json")["mcpServers"]["esker"]["toolExposure"] == {"recall_memory": "direct"}
 
 
 def test_the_mcp_entry_has_the_configured_address(tmp_path: Path) -> None:

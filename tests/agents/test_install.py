@@ -60,7 +60,7 @@ model = 'mini'
     ".cursor/hooks.json": '{"version": 1, "hooks": {"stop": [{"command": "./mine.sh"}]}}',
 }
 
-ESKER = '[mcp_servers.esker]\nurl = "http://127.0.0.1:8377/mcp"\n'
+ESKER = '[mcp_servers.esker]\nurl = "http://127.0.0.1:8377/mcp"\nstartup_timeout_sec = 3\ntool_timeout_sec = 10\n'
 
 
 @pytest.fixture
@@ -654,19 +654,18 @@ def test_a_file_shared_by_two_clients_gets_both_entries_and_is_restored(home: Ho
     (home.root / ".codex").mkdir()
     (home.root / ".codex/hooks.json").symlink_to(home.root / "dotfiles/mcp.json")
     before = home.contents()
-    home.install("pi", "codex", "cursor")
+    home.install("pi", "codex")
     said = says(home, "dotfiles/mcp.json")
     assert list(said["mcpServers"]) == ["a", "esker"]
     assert "SessionStart" in said["hooks"]
-    assert home.install("pi", "codex", "cursor") == []
-    home.uninstall("pi", "codex", "cursor")
+    assert home.install("pi", "codex") == []
+    home.uninstall("pi", "codex")
     assert home.contents() == before
 
 
 @pytest.mark.parametrize("clients", [("pi", "cursor"), ("cursor", "pi")])
 def test_a_shared_file_with_conflicting_entries_is_refused(home: Home, clients: tuple[str, str]) -> None:
     shared_file(home)
-    home.with_key = True
     before = home.contents()
     with pytest.raises(
         InvalidInput, match=rf"mcp\.json are the same file, but {clients[1]} needs a different entry in it"
@@ -720,7 +719,7 @@ def test_a_table_is_edited_however_it_is_written(home: Home, text: str) -> None:
     path = home.write(".codex/config.toml", text)
     home.install("codex")
     was, now = tomllib.loads(text), says(home, ".codex/config.toml")
-    assert now.pop("mcp_servers") == {**was["mcp_servers"], "esker": {"url": "http://127.0.0.1:8377/mcp"}}
+    assert now.pop("mcp_servers") == {**was["mcp_servers"], **tomllib.loads(ESKER)["mcp_servers"]}
     assert now == {name: value for name, value in was.items() if name != "mcp_servers"}
     assert home.install("codex") == []
     path.write_text(path.read_text() + "# edited\n")

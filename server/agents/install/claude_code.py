@@ -2,7 +2,16 @@
 
 from pathlib import Path
 
-from esker.server.agents.install.client import KEY_VARIABLE, PROJECT, SERVER, USER, Client, InstallTarget, ManagedFile
+from esker.server.agents.install.client import (
+    CALL_SECONDS,
+    KEY_VARIABLE,
+    PROJECT,
+    SERVER,
+    USER,
+    Client,
+    InstallTarget,
+    ManagedFile,
+)
 from esker.server.agents.install.json_file import Hook, JsonFile, grouped
 from esker.server.core.json_input import Json
 
@@ -30,8 +39,9 @@ def hooks(target: InstallTarget) -> tuple[Hook, ...]:
 
 
 def server(target: InstallTarget) -> dict[str, Json]:
-    """Return the MCP server's entry."""
-    return {"type": "http", "url": target.mcp_url, **target.headers(f"${{{KEY_VARIABLE}}}")}
+    """Return the MCP server's entry. The timeout is in milliseconds and for calls; connecting has one of its own."""
+    entry: dict[str, Json] = {"type": "http", "url": target.mcp_url, "timeout": CALL_SECONDS * 1000}
+    return entry | target.headers(f"${{{KEY_VARIABLE}}}")
 
 
 def _parts(target: InstallTarget) -> list[ManagedFile]:

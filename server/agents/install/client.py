@@ -16,6 +16,10 @@ from esker.server.core.json_input import Json
 SERVER = "esker"
 """The name that the MCP server has in every client's configuration."""
 KEY_VARIABLE = "ESKER_KEY"
+CONNECT_SECONDS = 3
+"""The most seconds that a client waits for the MCP server at its start: one that hangs must not hold up a prompt."""
+CALL_SECONDS = 10
+"""The most seconds for a call of a tool, where a client has another limit for calls than for connecting."""
 USER, PROJECT = "user", "project"
 
 _PLUGINS = Path(__file__).with_name("plugins")

@@ -2,7 +2,14 @@
 
 from pathlib import Path
 
-from esker.server.agents.install.client import KEY_VARIABLE, Client, InstallTarget, ManagedFile
+from esker.server.agents.install.client import (
+    CALL_SECONDS,
+    CONNECT_SECONDS,
+    KEY_VARIABLE,
+    Client,
+    InstallTarget,
+    ManagedFile,
+)
 from esker.server.agents.install.json_file import Hook, JsonFile, grouped
 from esker.server.agents.install.toml_file import TomlFile
 from esker.server.core.json_input import Json
@@ -31,8 +38,9 @@ def hooks(target: InstallTarget) -> tuple[Hook, ...]:
 
 def _parts(target: InstallTarget) -> list[ManagedFile]:
     key = {"bearer_token_env_var": KEY_VARIABLE} if target.with_key else {}
+    limits = {"startup_timeout_sec": CONNECT_SECONDS, "tool_timeout_sec": CALL_SECONDS}
     return [
-        TomlFile(_folder(target) / "config.toml", {"url": target.mcp_url, **key}),
+        TomlFile(_folder(target) / "config.toml", {"url": target.mcp_url, **limits, **key}),
         JsonFile(_folder(target) / "hooks.json", NAME, hooks=hooks(target)),
     ]
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from esker.server.agents.install.client import KEY_VARIABLE, SERVER, Client, InstallTarget, ManagedFile
+from esker.server.agents.install.client import CONNECT_SECONDS, KEY_VARIABLE, SERVER, Client, InstallTarget, ManagedFile
 from esker.server.agents.install.json_file import Hook, JsonFile, grouped
 
 NAME = "gemini-cli"
@@ -30,7 +30,9 @@ def hooks(target: InstallTarget) -> tuple[Hook, ...]:
 
 
 def _parts(target: InstallTarget) -> list[ManagedFile]:
-    server = {"httpUrl": target.mcp_url, **target.headers(f"${{{KEY_VARIABLE}}}")}
+    # One limit for connecting and for calls, in milliseconds.
+    limits = {"timeout": CONNECT_SECONDS * 1000}
+    server = {"httpUrl": target.mcp_url, **limits, **target.headers(f"${{{KEY_VARIABLE}}}")}
     settings = _folder(target) / "settings.json"
     return [JsonFile(settings, NAME, members={("mcpServers", SERVER): server}, hooks=hooks(target))]
 

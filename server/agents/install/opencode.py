@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from esker.server.agents.install.client import KEY_VARIABLE, SERVER, Client, InstallTarget, ManagedFile
+from esker.server.agents.install.client import CONNECT_SECONDS, KEY_VARIABLE, SERVER, Client, InstallTarget, ManagedFile
 from esker.server.agents.install.json_file import JsonFile
 from esker.server.agents.install.whole_file import WholeFile
 
@@ -20,7 +20,9 @@ def _configuration(target: InstallTarget) -> Path:
 
 
 def _parts(target: InstallTarget) -> list[ManagedFile]:
-    server = {"type": "remote", "url": target.mcp_url, "enabled": True, **target.headers(f"{{env:{KEY_VARIABLE}}}")}
+    # One limit for connecting and for calls, in milliseconds. OpenCode connects in two ways, one after the other.
+    where = {"type": "remote", "url": target.mcp_url, "enabled": True, "timeout": CONNECT_SECONDS * 1000}
+    server = {**where, **target.headers(f"{{env:{KEY_VARIABLE}}}")}
     return [
         JsonFile(_configuration(target), NAME, members={("mcp", SERVER): server}),
         WholeFile(_folder(target) / "plugins" / "esker.ts", target.plugin(NAME)),
