@@ -380,6 +380,38 @@ def test_memory_output_in_a_shell_is_left_out(command: str) -> None:
     assert command.split()[0] in text
 
 
+FOUND = '{"structuredContent":{"hits":[{"id":"mem_1","text":"User prefers tabs."}]}}'
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("codemode", {"code": 'const found = await tools.mcp__esker__recall_memory({query: "tea"}); text(found)'}),
+        ("exec", {"input": 'const f = tools["mcp__esker__expand_memory"]; text(await f({id: "mem_1"}))'}),
+        ("execute_code", {"source": 'print(await mcp.call_tool("recall_memory", {"query": "tea"}))'}),
+        ("mcp__sandbox__run_python", {"script": "print(esker.recall_memory(query='tea'))"}),
+    ],
+)
+def test_memory_that_a_script_recalled_is_left_out(tool: str, arguments: Json) -> None:
+    text = shown(tool, arguments, FOUND)
+    assert "tabs" not in text
+    assert text.endswith(f"[toolResult {tool}: from memory, left out]")
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("codemode", {"code": "text(await tools.read({path: 'memory.md'}))"}),
+        ("codemode", {"code": "text(await tools.recall_memory_usage())"}),
+        ("apply_patch", {"input": "+    await recall_memory(query)"}),
+        ("Edit", {"code": "recall_memory()"}),
+        ("Bash", {"command": "grep -rn recall_memory server"}),
+    ],
+)
+def test_the_results_of_other_scripts_and_of_edits_stay(tool: str, arguments: Json) -> None:
+    assert shown(tool, arguments, "done").endswith(f"[toolResult {tool}: done]")
+
+
 @pytest.mark.parametrize(
     "command",
     [
@@ -401,6 +433,7 @@ def test_the_output_of_other_commands_stays(command: str) -> None:
         ("mcp__esker__remember", {"content": "User likes tea."}),
         ("forget_memory", {"text": "User likes tea."}),
         ("Bash", {"command": "esker remember 'User likes tea.'"}),
+        ("codemode", {"code": "text(await tools.mcp__esker__remember({content: 'User likes tea.'}))"}),
     ],
 )
 def test_text_written_to_memory_is_not_observed_again(tool: str, arguments: Json) -> None:

@@ -1,11 +1,11 @@
 """Recognises tool calls that read or write memory or rules files; an observer does not see their results.
 
-Memory must not feed on itself, whether the call is to a memory server, to our own command line or to a tool that reads
-a rules file of an agent CLI.
+Memory must not feed on itself, whether the call is to a memory server, directly or from a script, to our own command
+line or to a tool that reads a rules file of an agent CLI.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Literal
 
 from esker.server.core.json_input import Json
@@ -36,6 +36,12 @@ _OWN_COMMAND = re.compile(
     r"|\b(?:curl|wget|https?)\b[\s\S]{1,500}?/v1/(?:recall|memories|reflections|sessions/[^/\s]{1,100}/pack)\b"
 )
 _WRITING_COMMAND = re.compile(rf"{_ESKER}(?:remember|forget)(?![\w./])")
+# Tools that run a script of the model, in which it calls the tools of servers, such as `codemode` of pi and `exec` of
+# Codex; the keys of the script among their arguments; and the calls of our tools in it.
+_SCRIPT_TOOL = re.compile(r"code|exec|script|python|eval|repl", re.IGNORECASE)
+_SCRIPT_KEYS = ("code", "input", "script", "source")
+_OWN_CALL = re.compile(r"(?:recall|expand)_memor(?:y|ies)(?!\w)|esker__(?:remember|forget_memory|memory_status)(?!\w)")
+_WRITING_CALL = re.compile(r"esker__(?:remember|forget_memory)(?!\w)")
 _COMMAND_BREAK = re.compile(r"[;&|\n()`]|\b(?:ba|z|da)?sh\s+-[a-z]{0,3}c\s|\s-Command\s")
 _PRINTERS = frozenset("awk bat batcat cat gc get-content head less more nl sed tac tail type".split())
 _BEFORE_COMMANDS = frozenset({"{", "command", "do", "sudo", "then"})
@@ -71,13 +77,17 @@ def _words(name: str) -> set[str]:
 
 def writes_memory(name: str, arguments: Json) -> bool:
     """Whether a call stores or forgets a memory here; its arguments are not shown to an observer."""
-    return bool(_WRITING_TOOL.search(name) or _WRITING_COMMAND.search(_command(arguments)))
+    return bool(
+        _WRITING_TOOL.search(name)
+        or _WRITING_COMMAND.search(_command(arguments))
+        or _WRITING_CALL.search(_script(name, arguments))
+    )
 
 
 def withheld(name: str, arguments: Json) -> WithheldReason | None:
     """Return why the result of a call is not shown to an observer, or None if it is shown."""
     command = _command(arguments)
-    if is_memory_tool(name) or _OWN_COMMAND.search(command):
+    if is_memory_tool(name) or _OWN_COMMAND.search(command) or _OWN_CALL.search(_script(name, arguments)):
         return "from memory"
     if _reads_rules(name, arguments) or _prints_rules(command):
         return "rules file"
@@ -86,9 +96,18 @@ def withheld(name: str, arguments: Json) -> WithheldReason | None:
 
 def _command(arguments: Json) -> str:
     """Return the shell command among the arguments of a call, or an empty string."""
+    return _text_at(_COMMAND_KEYS, arguments)
+
+
+def _script(name: str, arguments: Json) -> str:
+    """Return the script among the arguments of a tool that runs scripts, or an empty string."""
+    return _text_at(_SCRIPT_KEYS, arguments) if _SCRIPT_TOOL.search(name) else ""
+
+
+def _text_at(keys: Sequence[str], arguments: Json) -> str:
     given = arguments
     if isinstance(arguments, dict):
-        given = next((arguments[key] for key in _COMMAND_KEYS if key in arguments), None)
+        given = next((arguments[key] for key in keys if key in arguments), None)
     words = given if isinstance(given, list) else [given]
     return " ".join(word for word in words if isinstance(word, str))[:_LONGEST_COMMAND]
 
