@@ -21,7 +21,9 @@ from esker.server.core.errors import InvalidInput, ModelFailed
 from esker.server.core.json_input import JsonObject
 from esker.server.core.records import TokenUse
 from esker.server.providers.answers import read_answer
-from esker.server.providers.messages_api import Endpoint, MessagesModel, ModelReply
+from esker.server.providers.endpoints import Endpoint
+from esker.server.providers.language_model import ModelReply
+from esker.server.providers.language_models import model_at
 from evals.output import remark, table
 from evals.scoring.gold import LogRow
 from evals.scoring.matching import KeptRow
@@ -125,7 +127,7 @@ def judge(model: str, environ: Mapping[str, str], submissions: Sequence[Submissi
 
 async def _judged(name: str, endpoint: Endpoint, submissions: Sequence[Submission], shown: Progress) -> Judgement:
     made = Judgement(name)
-    model = MessagesModel(name, endpoint)
+    model = model_at(name, endpoint)
     try:
         for each in shown.track(submissions, description="Judging"):
             content = [{"type": "text", "text": each.text()}]

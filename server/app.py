@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import replace
 from functools import partial
 
 from fastapi import FastAPI
@@ -12,11 +11,10 @@ from esker.server import VERSION
 from esker.server.background import beside, keep_up, run_jobs
 from esker.server.core.clock import Clock, system_clock
 from esker.server.core.config.settings import Settings
-from esker.server.core.errors import Misconfigured
 from esker.server.db.database import Database
 from esker.server.providers.embedders import embedder_of, make_embedder
 from esker.server.providers.extractive_roles import ExtractiveObserver, ExtractiveReflector
-from esker.server.providers.messages_api import Endpoint, MessagesModel
+from esker.server.providers.language_models import model_of
 from esker.server.providers.model_observer import ModelObserver
 from esker.server.providers.model_paraphraser import ModelParaphraser
 from esker.server.providers.model_reflector import ModelReflector
@@ -126,7 +124,7 @@ def _paraphrases(settings: Settings) -> Paraphrases | None:
     if not settings.paraphrase:
         return None
     seconds = settings.paraphrase_seconds
-    paraphraser = ModelParaphraser(_model(settings, settings.paraphrase_model, timeout=seconds))
+    paraphraser = ModelParaphraser(model_of(settings, "paraphraser", timeout=seconds))
     return Paraphrases(paraphraser, seconds, remembered=settings.remembered_paraphrases)
 
 
@@ -136,39 +134,20 @@ def _reranking(settings: Settings) -> Reranking | None:
 
 
 def _observer(settings: Settings, processes: TextProcesses) -> Observer | None:
-    match settings.observer:
+    match settings.choice_of("observer"):
         case "off":
             return None
         case "extractive":
             return ExtractiveObserver(processes)
-        case "auto" if not settings.has_model:
-            return ExtractiveObserver(processes)
         case _:
-            return ModelObserver(_model(settings, settings.observer_model))
+            return ModelObserver(model_of(settings, "observer"))
 
 
 def _reflector(settings: Settings, processes: TextProcesses) -> Reflector | None:
-    match settings.reflector:
+    match settings.choice_of("reflector"):
         case "off":
             return None
         case "extractive":
             return ExtractiveReflector(processes)
-        case "auto" if not settings.has_model:
-            return ExtractiveReflector(processes)
         case _:
-            return ModelReflector(_model(settings, settings.reflector_model))
-
-
-def _model(settings: Settings, name: str, timeout: float | None = None) -> MessagesModel:
-    if not settings.has_model:
-        raise Misconfigured(
-            "A model is configured to observe, reflect or paraphrase, but none can be reached.",
-            hint="Set ESKER_LLM_API_KEY (or ANTHROPIC_API_KEY) or ESKER_LLM_BASE_URL.",
-        )
-    if settings.daily_cap_usd is not None and settings.price(name) is None:
-        raise Misconfigured(
-            f"ESKER_DAILY_CAP_USD is set, but the price of {name} is not known.",
-            hint=f"Set ESKER_LLM_PRICES, for example {name}=0.10/0.50 (dollars for a million tokens in and out).",
-        )
-    endpoint = Endpoint.of(settings)
-    return MessagesModel(name, replace(endpoint, timeout=timeout) if timeout else endpoint)
+            return ModelReflector(model_of(settings, "reflector"))

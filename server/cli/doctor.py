@@ -22,8 +22,8 @@ from esker.server.core.errors import EskerError, Misconfigured, Unavailable, nam
 from esker.server.db.data_dir import holder
 from esker.server.db.embedded import is_made
 from esker.server.providers.embedders import embedder_of
-from esker.server.providers.messages_api import Endpoint
-from esker.server.providers.messages_api import probe as probe_model
+from esker.server.providers.endpoints import Endpoint
+from esker.server.providers.language_models import probe as probe_model
 from esker.server.providers.rerankers import make_reranker
 from esker.server.providers.reranking import probe as probe_reranker
 from esker.server.store.vector_indexes import Probe
@@ -36,7 +36,8 @@ app = typer.Typer(add_completion=False)
 CheckStatus = Literal["ok", "warning", "wrong"]
 
 _MARK: dict[CheckStatus, str] = {"ok": "✓", "warning": "!", "wrong": "✗"}
-_LLM_HINT = "Check ESKER_LLM_BASE_URL and ESKER_LLM_API_KEY (or ANTHROPIC_API_KEY)."
+_ROLES: tuple[Literal["observer", "reflector"], ...] = ("observer", "reflector")
+_LLM_HINT = "Check ESKER_LLM_BASE_URL, ESKER_LLM_API_KEY (or ANTHROPIC_API_KEY) and ESKER_LLM_PROTOCOL."
 _RETRY = "When the cause is fixed, `esker doctor --retry` tries it again."
 _FAILING = "Nothing is lost. Check the settings of the running server, not those of this command."
 _LEAST_FREE_BYTES = 1024**3
@@ -234,20 +235,8 @@ def _version(text: str) -> tuple[int, ...]:
 
 
 def _models(settings: Settings) -> Iterator[Finding]:
-    for part, choice in (("observer", settings.observer), ("reflector", settings.reflector)):
-        if choice == "model" and not settings.has_model:
-            yield Finding(
-                "wrong",
-                f"The {part} is set to a model, but no model is configured.",
-                "Set ESKER_LLM_API_KEY (or ANTHROPIC_API_KEY) or ESKER_LLM_BASE_URL.",
-            )
-        elif choice == "off":
-            yield Finding("warning", f"The {part} is switched off.")
-        else:
-            uses_model = choice == "model" or (choice == "auto" and settings.has_model)
-            model = settings.observer_model if part == "observer" else settings.reflector_model
-            where = settings.llm_base_url or "Anthropic's API"
-            yield Finding("ok", f"The {part} is set to {f'{model} at {where}' if uses_model else 'extractive'}.")
+    for role in _ROLES:
+        yield _role(settings, role)
     if settings.paraphrase and not settings.has_model:
         yield Finding("wrong", "Paraphrasing is switched on, but no model is configured.", _LLM_HINT)
     if settings.has_model:
@@ -255,6 +244,19 @@ def _models(settings: Settings) -> Iterator[Finding]:
             yield Finding("wrong", f"The language model cannot be used: {problem}", _LLM_HINT)
         else:
             yield Finding("ok", "The language model's server answers.")
+
+
+def _role(settings: Settings, role: Literal["observer", "reflector"]) -> Finding:
+    match settings.choice_of(role):
+        case "off":
+            return Finding("warning", f"The {role} is switched off.")
+        case "model" if not settings.has_model:
+            return Finding("wrong", f"The {role} is set to a model, but no model is configured.", _LLM_HINT)
+        case "model":
+            where = Endpoint.of(settings).described
+            return Finding("ok", f"The {role} is set to {settings.model_of(role)} at {where}.")
+        case _:
+            return Finding("ok", f"The {role} is set to extractive.")
 
 
 def _reranker(settings: Settings, quick: bool) -> Iterator[Finding]:
@@ -346,15 +348,12 @@ def _server(settings: Settings) -> Iterator[Finding]:
         )
     api.get("/v1/memories", limit=1)
     yield Finding("ok", "The server accepts requests of this command line.")
-    for part, choice, model in (
-        ("observer", settings.observer, settings.observer_model),
-        ("reflector", settings.reflector, settings.reflector_model),
-    ):
-        meant = model if choice == "model" or (choice == "auto" and settings.has_model) else choice
-        meant = "extractive" if meant == "auto" else meant
-        if ready[part] != meant:
+    for role in _ROLES:
+        choice = settings.choice_of(role)
+        meant = settings.model_of(role) if choice == "model" else choice
+        if ready[role] != meant:
             yield Finding(
                 "warning",
-                f"The {part} of the server is {ready[part]}, but the settings here say {meant}.",
+                f"The {role} of the server is {ready[role]}, but the settings here say {meant}.",
                 "Settings are read at the start of the server: restart it with these.",
             )

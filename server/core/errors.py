@@ -137,7 +137,7 @@ class ModelFailed(EskerError):
 
     hint = (
         "Nothing is lost; the call is retried automatically. A model that does not keep to JSON may do better with"
-        " another ESKER_LLM_STRUCTURED (output_config, tool, prompt)."
+        " another ESKER_LLM_STRUCTURED (schema, json, tool, prompt)."
     )
 
 
@@ -145,9 +145,15 @@ class RequestRefused(ModelFailed):
     """The language model's API rejected the request."""
 
     hint = (
-        "If the server does not support output_config or a forced tool, set ESKER_LLM_STRUCTURED to another of"
-        " output_config, tool and prompt."
+        "If the server does not support schemas or a forced tool, set ESKER_LLM_STRUCTURED to another of schema, json"
+        " (with ESKER_LLM_PROTOCOL=chat), tool and prompt."
     )
+
+
+class ContextExceeded(RequestRefused):
+    """The request is longer than the language model's context."""
+
+    hint = "Let the server give its model a longer context, or choose a model that has one."
 
 
 class UnusableAnswer(ModelFailed):
@@ -167,8 +173,8 @@ class ModelDown(ModelFailed):
     """The language model cannot be reached, is overloaded, or rejected the key."""
 
     hint = (
-        "Nothing is lost; the call is retried automatically. Check ESKER_LLM_BASE_URL, ESKER_LLM_API_KEY and the names"
-        " of the models (ESKER_OBSERVER_MODEL, ESKER_REFLECTOR_MODEL), and restart the server."
+        "Nothing is lost; the call is retried automatically. Check ESKER_LLM_BASE_URL, ESKER_LLM_API_KEY and the name"
+        " of the model (ESKER_LLM_MODEL), and restart the server."
     )
 
 

@@ -17,20 +17,20 @@ from esker.server.core.conversation.blocks import images
 from esker.server.core.conversation.records import StoredMessage
 from esker.server.core.conversation.slices import first_half, gap_before
 from esker.server.core.conversation.trust import lowest_trust
-from esker.server.core.errors import InvalidInput, RequestRefused
+from esker.server.core.errors import ContextExceeded, InvalidInput, RequestRefused
 from esker.server.core.facts.grounding import Grounds, grounds_in, joined
 from esker.server.core.facts.records import Fact, Observed, TranscriptSlice
 from esker.server.core.facts.same_fact import SAME_SUBJECT, fingerprint, same_subject
 from esker.server.core.ids import memory_ids_in
 from esker.server.core.json_input import Json
 from esker.server.core.pack.rendering import offered_line
-from esker.server.core.records import Category, Memory, Priority
+from esker.server.core.records import Category, Memory, Priority, TokenUse
 from esker.server.core.text.terms import says_something
 from esker.server.core.text.tokens import IMAGE_TOKENS, estimate_tokens
 from esker.server.providers.answers import breaks_off, is_half_bad, items_of, object_of, read_answer
 from esker.server.providers.attribution import Attribution
 from esker.server.providers.echoes import Echoes
-from esker.server.providers.messages_api import Answered, Content, MessagesModel, ModelReply
+from esker.server.providers.language_model import Answered, Content, LanguageModel, ModelReply
 from esker.server.providers.roles import Meter
 from esker.server.providers.written.answer import WrittenAnswer, read_written
 from esker.server.providers.written.facts import WrittenFact
@@ -81,7 +81,7 @@ class ObserverAnswer(BaseModel):
 class ModelObserver:
     """Lets a language model write down the facts worth keeping."""
 
-    def __init__(self, model: MessagesModel) -> None:
+    def __init__(self, model: LanguageModel) -> None:
         self._model = model
         self._prompt = files("esker.server.providers").joinpath("prompts/observer.md").read_text(encoding="utf-8")
         examples = read_answer(self._prompt, ObserverAnswer)
@@ -121,6 +121,11 @@ class ModelObserver:
         room = _room_for_images(shown)
         try:
             return await ask(room)
+        except ContextExceeded:
+            # The words of a half may fit.
+            if not divisible:
+                raise
+            return Answered(None, TokenUse())
         except RequestRefused:
             # Observe the words even if the API refuses an image.
             if not room or not any(images(message.content) for message in shown.messages):

@@ -7,7 +7,7 @@ from pydantic import BaseModel
 
 from esker.server.core.json_input import clean_text
 from esker.server.providers.answers import read_answer
-from esker.server.providers.messages_api import MessagesModel, ModelReply
+from esker.server.providers.language_model import LanguageModel, ModelReply
 from esker.server.providers.roles import Meter
 
 _MOST = 3
@@ -24,7 +24,7 @@ class ParaphrasesAnswer(BaseModel):
 class ModelParaphraser:
     """Asks a language model for paraphrases of questions."""
 
-    def __init__(self, model: MessagesModel) -> None:
+    def __init__(self, model: LanguageModel) -> None:
         self._model = model
         self._prompt = files("esker.server.providers").joinpath("prompts/paraphraser.md").read_text(encoding="utf-8")
 

@@ -16,7 +16,7 @@ from esker.server.core.records import Category, Facet, Memory, Priority
 from esker.server.core.text.tokens import estimate_tokens
 from esker.server.providers.answers import is_half_bad, read_answer
 from esker.server.providers.echoes import Echoes
-from esker.server.providers.messages_api import Content, MessagesModel, ModelReply
+from esker.server.providers.language_model import Content, LanguageModel, ModelReply
 from esker.server.providers.roles import Meter
 
 # Maximum tokens of an answer, which a model writes in a few minutes; half are for rows, the rest for JSON and ids.
@@ -53,7 +53,7 @@ class ReflectorAnswer(BaseModel):
 class ModelReflector:
     """Lets a language model condense rows."""
 
-    def __init__(self, model: MessagesModel) -> None:
+    def __init__(self, model: LanguageModel) -> None:
         self._model = model
         self._prompt = _prompt("reflector")
         guidance = _prompt("reflector_guidance")

@@ -77,7 +77,7 @@ def system_of(asked: dict[str, Any]) -> str:
 # The shape of an answer -------------------------------------------------------------------------------------------
 
 
-async def test_output_config_sends_the_schema(model: ModelServer, database_url: str) -> None:
+async def test_by_default_the_schema_is_sent(model: ModelServer, database_url: str) -> None:
     async with served(model, database_url) as client:
         await observed(client, await session_with_a_message(client))
     [asked] = model.asked
@@ -142,7 +142,7 @@ async def test_a_reflector_requests_its_answer_in_the_same_way(model: ModelServe
     assert "rows" in json.loads(system_of(model.asked[-1]).rpartition("\n")[2])["properties"]
 
 
-@pytest.mark.parametrize("mode", ["output_config", "tool", "prompt"])
+@pytest.mark.parametrize("mode", ["schema", "tool", "prompt"])
 async def test_a_rejected_request_names_the_setting_to_try(model: ModelServer, database_url: str, mode: str) -> None:
     model.say(ScriptedAnswer("output_config: Extra inputs are not permitted", status=400))
     async with served(model, database_url, structured=mode) as client:

@@ -8,10 +8,13 @@ import httpx2
 import psycopg
 import pytest
 
+from esker.server.app import make_parts
 from esker.server.core.config.settings import Settings
+from esker.server.db.database import Database
 from esker.server.usecases import run_job
-from tests.support.api import observed, opened, said, until
+from tests.support.api import PATIENCE, observed, opened, said, until
 from tests.support.model_server import ModelServer, ScriptedAnswer
+from tests.support.serving import serving
 
 FACT: dict[str, Any] = {
     "text": "User decided to use Redis.",
@@ -57,6 +60,21 @@ async def test_a_configured_model_observes(client: httpx2.AsyncClient, model: Mo
     assert "Project: shop" in model.prompt()
     assert model.asked[0]["output_config"]["format"]["type"] == "json_schema"
     assert model.headers[0]["authorization"] == "Bearer sk-scripted"
+
+
+async def test_a_model_behind_chat_completions_observes_and_is_counted(model: ModelServer, database_url: str) -> None:
+    environment = model.environment() | {"ESKER_LLM_PROTOCOL": "chat", "ESKER_LLM_MODEL": "qwen3:8b"}
+    parts = make_parts(Settings.from_environment(environment), Database(database_url))
+    model.say("I think it is Redis.", ANSWER)
+    async with serving(parts) as url, httpx2.AsyncClient(base_url=url, timeout=PATIENCE) as connected:
+        session = await opened(connected)
+        await said(connected, session, "Let's use Redis.")
+        report = await observed(connected, session)
+        assert (report["memories"], report["observer"]) == (1, "qwen3:8b")
+        assert [row["content"] for row in await rows(connected)] == ["User decided to use Redis."]
+        [spent] = (await connected.get("/v1/spend")).json()["days"]
+    assert (spent["model"], spent["calls"], spent["input_tokens"], spent["output_tokens"]) == ("qwen3:8b", 2, 200, 40)
+    assert [asked["response_format"]["type"] for asked in model.asked] == ["json_schema"] * 2
 
 
 async def test_the_model_sees_images_and_earlier_observations(client: httpx2.AsyncClient, model: ModelServer) -> None:

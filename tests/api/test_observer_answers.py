@@ -28,7 +28,9 @@ from esker.server.core.config.settings import Settings
 from esker.server.core.records import Principal
 from esker.server.core.text.tokens import estimate_tokens
 from esker.server.db.database import Database
-from esker.server.providers.messages_api import Endpoint, MessagesModel, ModelReply
+from esker.server.providers.endpoints import Endpoint
+from esker.server.providers.language_model import ModelReply
+from esker.server.providers.language_models import model_at
 from esker.server.providers.model_observer import ObserverAnswer
 from esker.server.usecases.authenticate import SCOPES, create_pool
 from esker.server.usecases.parts import Parts
@@ -470,7 +472,7 @@ async def test_reading_an_answer_does_not_block_the_event_loop(model: ModelServe
             raise ValueError("not good enough")
         return reply.text
 
-    asked = MessagesModel("m", Endpoint(model.url))
+    asked = model_at("m", Endpoint(model.url))
     model.say("first", "second")
     answered = await asked.ask(
         "", [{"type": "text", "text": "?"}], ObserverAnswer, read, max_tokens=9, meter=Unmetered()

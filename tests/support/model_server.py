@@ -1,4 +1,4 @@
-"""A server that speaks the Messages API over a real socket; its answers are scripted."""
+"""A server that speaks the Messages API and chat completions over a real socket; its answers are scripted."""
 
 import asyncio
 import json
@@ -69,20 +69,10 @@ class ModelServer:
         return "\n".join(parts)
 
     async def answer(self, request: Request) -> Response:
-        """Answer one request."""
-        body = json.loads(await request.body())
-        self.asked.append(body)
-        self.headers.append(dict(request.headers))
-        self.arrived.set()
-        answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
-        scripted = answer if isinstance(answer, ScriptedAnswer) else answer(body)
-        if scripted.wait_for:
-            await scripted.wait_for.wait()
-        if scripted.raw is not None:
-            return Response(scripted.raw, media_type="application/json")
-        if scripted.status != 200:
-            error = {"type": "error", "error": {"type": "scripted_error", "message": scripted.text or "scripted"}}
-            return JSONResponse(error, scripted.status, scripted.headers)
+        """Answer one request of the Messages API."""
+        scripted, body = await self._scripted(request)
+        if response := _unusual(scripted):
+            return response
         return JSONResponse(
             {
                 "id": f"msg_{len(self.asked)}",
@@ -95,6 +85,58 @@ class ModelServer:
                 "usage": {"input_tokens": 100, "output_tokens": 20, "cache_read_input_tokens": 7},
             }
         )
+
+    async def complete(self, request: Request) -> Response:
+        """Answer one request of chat completions, with the same words and the same token use."""
+        scripted, body = await self._scripted(request)
+        if response := _unusual(scripted):
+            return response
+        refused = scripted.stop_reason == "refusal"
+        message = {"role": "assistant", "content": None if refused else scripted.text}
+        finish = {"end_turn": "stop", "max_tokens": "length", "refusal": "stop"}[scripted.stop_reason]
+        return JSONResponse(
+            {
+                "id": f"chatcmpl-{len(self.asked)}",
+                "object": "chat.completion",
+                "created": 1,
+                "model": body["model"],
+                "choices": [
+                    {
+                        "index": 0,
+                        "message": message | ({"refusal": scripted.text} if refused else {}),
+                        "finish_reason": finish,
+                    }
+                ],
+                "usage": {
+                    "prompt_tokens": 107,
+                    "completion_tokens": 20,
+                    "total_tokens": 127,
+                    "prompt_tokens_details": {"cached_tokens": 7},
+                },
+            }
+        )
+
+    async def _scripted(self, request: Request) -> tuple[ScriptedAnswer, dict[str, Any]]:
+        """Record a request, and return the next answer when it may be given."""
+        body = json.loads(await request.body())
+        self.asked.append(body)
+        self.headers.append(dict(request.headers))
+        self.arrived.set()
+        answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        scripted = answer if isinstance(answer, ScriptedAnswer) else answer(body)
+        if scripted.wait_for:
+            await scripted.wait_for.wait()
+        return scripted, body
+
+
+def _unusual(scripted: ScriptedAnswer) -> Response | None:
+    """Return the response of an answer that is an error or a body of its own."""
+    if scripted.raw is not None:
+        return Response(scripted.raw, media_type="application/json")
+    if scripted.status == 200:
+        return None
+    error = {"type": "error", "error": {"type": "scripted_error", "message": scripted.text or "scripted"}}
+    return JSONResponse(error, scripted.status, scripted.headers)
 
 
 class Unmetered:
@@ -111,7 +153,11 @@ class Unmetered:
 async def model_server() -> AsyncGenerator[ModelServer]:
     """Run a scripted model while the block runs."""
     server = ModelServer()
-    app = Starlette(routes=[Route("/v1/messages", server.answer, methods=["POST"])])
+    routes = [
+        Route("/v1/messages", server.answer, methods=["POST"]),
+        Route("/v1/chat/completions", server.complete, methods=["POST"]),
+    ]
+    app = Starlette(routes=routes)
     async with serving_app(app) as url:
         server.url = url
         yield server

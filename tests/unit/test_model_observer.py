@@ -12,10 +12,11 @@ from typing import Any
 import pytest
 
 from esker.server.core.conversation.records import StoredMessage
-from esker.server.core.errors import UnusableAnswer
+from esker.server.core.errors import ContextExceeded, UnusableAnswer
 from esker.server.core.facts.records import Observed, TranscriptSlice
 from esker.server.providers.echoes import Echoes
-from esker.server.providers.messages_api import Endpoint, MessagesModel
+from esker.server.providers.endpoints import Endpoint
+from esker.server.providers.language_models import model_at
 from esker.server.providers.model_observer import ModelObserver
 from tests.support.model_server import ModelServer, ScriptedAnswer, Unmetered, model_server
 from tests.support.records import memory, message, session
@@ -79,7 +80,7 @@ async def observed(model: ModelServer, shown: TranscriptSlice) -> Observed:
 @asynccontextmanager
 async def observing(model: ModelServer) -> AsyncGenerator[ModelObserver]:
     """Yield an observer that asks the scripted model."""
-    observer = ModelObserver(MessagesModel("m", Endpoint(model.url)))
+    observer = ModelObserver(model_at("m", Endpoint(model.url)))
     try:
         yield observer
     finally:
@@ -132,6 +133,27 @@ async def test_a_single_turn_is_covered_up_to_where_its_answer_broke_off_and_tha
     # The fourth message may hold more than its one whole fact, so it is observed again.
     assert (result.last_seq, [fact.source_seqs for fact in result.facts]) == (3, [(1,), (2,), (3,)])
     assert result.refused["cut_off"] == 1
+
+
+async def test_a_slice_that_is_longer_than_the_context_is_observed_by_halves(model: ModelServer) -> None:
+    def of_little_context(asked: dict[str, Any]) -> ScriptedAnswer:
+        prompt = "\n".join(block["text"] for block in asked["messages"][0]["content"])
+        shown = [int(seq) for seq in re.findall(r"^\[(\d+)\]", prompt, re.MULTILINE)]
+        if len(shown) > 5:
+            return ScriptedAnswer("request exceeds the available context size (4096 tokens)", status=400)
+        return ScriptedAnswer(as_json(shown, cut_off=False))
+
+    model.say(of_little_context)
+    async with observing(model) as observer:
+        covered = await drained(observer, talk(*"u" * 12))
+    assert [each.seq for taken, _ in covered for each in taken] == list(range(1, 13))
+    assert [fact.content for _, result in covered for fact in result.facts] == [text(seq) for seq in range(1, 13)]
+
+
+async def test_a_single_turn_that_is_longer_than_the_context_fails_and_says_so(model: ModelServer) -> None:
+    model.say(ScriptedAnswer("prompt is too long: 9000 tokens > 8000 maximum", status=400))
+    with pytest.raises(ContextExceeded, match="9000 tokens"):
+        await observed(model, talk("u", "a"))
 
 
 @pytest.mark.parametrize("stop_reason", ["model_context_window_exceeded", "end_turn"])

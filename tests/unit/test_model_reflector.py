@@ -7,7 +7,8 @@ import pytest
 
 from esker.server.core.facts.records import Reflected, ReflectionTask
 from esker.server.core.records import Memory
-from esker.server.providers.messages_api import Endpoint, MessagesModel
+from esker.server.providers.endpoints import Endpoint
+from esker.server.providers.language_models import model_at
 from esker.server.providers.model_reflector import ModelReflector
 from tests.support.model_server import ModelServer, Unmetered, model_server
 from tests.support.records import observation
@@ -23,7 +24,7 @@ async def reflected(rows: list[Memory], *answers: list[Memory]) -> tuple[Reflect
     """Reflect rows with a model that copies some of them."""
     async with model_server() as server:
         server.say(*({"rows": [copied(row) for row in answer]} for answer in answers))
-        reflector = ModelReflector(MessagesModel("m", Endpoint(server.url)))
+        reflector = ModelReflector(model_at("m", Endpoint(server.url)))
         task = ReflectionTask(tuple(rows), 10_000, "Asia/Tokyo", "session")
         result = await reflector.reflect(task, Unmetered())
         await reflector.close()
@@ -72,7 +73,7 @@ async def test_candidates_share_the_cached_prefix_and_the_guidance_follows_it() 
     rows = [observation("It rained.", 1, id="mem_1"), observation("It snowed.", 2, id="mem_2")]
     async with model_server() as server:
         server.say({"rows": [copied(row) for row in rows]})
-        reflector = ModelReflector(MessagesModel("m", Endpoint(server.url)))
+        reflector = ModelReflector(model_at("m", Endpoint(server.url)))
         task = ReflectionTask(tuple(rows), 10_000, "Asia/Tokyo", "session")
         for level in range(4):
             await reflector.reflect(replace(task, level=level, complaint="it was longer"), Unmetered())

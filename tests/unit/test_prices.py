@@ -70,8 +70,8 @@ def test_a_configured_price_replaces_the_built_in_one_and_may_be_zero() -> None:
 
 def test_the_default_models_have_a_price() -> None:
     settings = Settings()
-    assert settings.price(settings.observer_model)
-    assert settings.price(settings.reflector_model)
+    assert settings.price(settings.model_of("observer") or "")
+    assert settings.price(settings.model_of("reflector") or "")
 
 
 def test_a_negative_cap_is_refused() -> None:

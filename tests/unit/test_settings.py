@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from esker.server.core.config.settings import Settings
+from esker.server.core.config.settings import ModelRole, Settings
 from esker.server.core.errors import Misconfigured
 
 
@@ -59,3 +59,21 @@ def test_repr_shows_no_secret() -> None:
 
 def test_an_empty_variable_counts_as_unset() -> None:
     assert Settings.from_environment({"ESKER_DATABASE_URL": "", "ESKER_PORT": ""}).port == 8377
+
+
+def test_openais_key_in_the_environment_is_for_openais_own_server_alone() -> None:
+    chat = {"ESKER_LLM_PROTOCOL": "chat", "OPENAI_API_KEY": "sk-o", "ANTHROPIC_API_KEY": "sk-a"}
+    own = Settings.from_environment(chat).llm_api_key
+    assert own
+    assert own.get_secret_value() == "sk-o"
+    elsewhere = Settings.from_environment(chat | {"ESKER_LLM_BASE_URL": "http://localhost:11434"})
+    assert elsewhere.llm_api_key is None
+
+
+def test_one_setting_names_the_model_of_every_role_and_a_role_may_have_its_own() -> None:
+    roles: tuple[ModelRole, ...] = ("observer", "reflector", "paraphraser")
+    chat = Settings(llm_protocol="chat")
+    assert [chat.model_of(role) for role in roles] == [None, None, None]
+    one = Settings(llm_protocol="chat", llm_model="m", reflector_model="large")
+    assert [one.model_of(role) for role in roles] == ["m", "large", "m"]
+    assert Settings().model_of("observer") == "claude-haiku-5-5"

@@ -20,7 +20,13 @@ from esker.server.core.errors import Misconfigured
 from esker.server.core.invalid_values import problem_with
 
 _OF_CLIENTS = frozenset(map(variable, CLIENT_SETTINGS))
+ModelRole = Literal["observer", "reflector", "paraphraser"]
 ProviderChoice = Literal["auto", "model", "extractive", "off"]
+_USUAL_MODELS: Mapping[ModelRole, str] = {
+    "observer": "claude-haiku-5-5",
+    "reflector": "claude-sonnet-5-5",
+    "paraphraser": "claude-haiku-5-5",
+}
 Positive = Annotated[int, Field(ge=1)]
 
 
@@ -67,22 +73,28 @@ class Settings(BaseModel):
     """The observer: a language model, the extractive observer, or `off`; `auto` takes a model if one is configured."""
     reflector: ProviderChoice = "auto"
     """The reflector, with the same choices."""
-    observer_model: str = "claude-haiku-5-5"
-    """The model that observes."""
-    reflector_model: str = "claude-sonnet-5-5"
-    """The model that reflects."""
+    llm_protocol: Literal["messages", "chat"] = "messages"
+    """The protocol of the server with the models: Anthropic's Messages API, or OpenAI's chat completions."""
     llm_base_url: str | None = None
-    """The address of a server with the Messages API, without a trailing /v1. Unset: Anthropic's."""
+    """The address of that server. Unset: Anthropic's, or with `chat` OpenAI's."""
     llm_api_key: SecretStr | None = None
-    """The key for that server; ANTHROPIC_API_KEY is read if this is not set."""
+    """The key for that server. If it is not set, ANTHROPIC_API_KEY is read; with `chat` OPENAI_API_KEY, for OpenAI's
+    own server alone."""
+    llm_model: str | None = None
+    """The model that observes, reflects and paraphrases. Unset: Anthropic's usual ones; with `chat` it must be set."""
+    observer_model: str | None = None
+    """The model that observes, if it is another. Unset: `ESKER_LLM_MODEL`, else claude-haiku-5-5."""
+    reflector_model: str | None = None
+    """The model that reflects, if it is another. Unset: `ESKER_LLM_MODEL`, else claude-sonnet-5-5."""
     llm_timeout_seconds: Annotated[float, Field(gt=0)] = 300.0
     """The most seconds for a call of a language model; transient failures are retried within them, at most twice."""
     llm_version: str | None = None
     """The anthropic-version header; unset: the newest that Esker knows. Older endpoints need 2023-06-01."""
     llm_key_header: Literal["authorization", "x-api-key"] = "authorization"
     """The header that carries the key."""
-    llm_structured: Literal["output_config", "tool", "prompt"] = "output_config"
-    """How the shape of an answer is requested: by the API's schema, by a tool with this input, or in the prompt."""
+    llm_structured: Literal["schema", "json", "tool", "prompt"] = "schema"
+    """How the shape of an answer is requested: by the protocol's schema, as any JSON object (`chat` alone), by a tool
+    with this input, or in the prompt."""
     llm_temperature: Annotated[float, Field(ge=0, le=2)] | None = None
     """The temperature; unset: the model's default. Anthropic's newest models accept none."""
     llm_prices: Mapping[str, Price] = {}
@@ -125,8 +137,8 @@ class Settings(BaseModel):
     """The most seconds that a recall waits for the reranker."""
     paraphrase: bool = False
     """Whether a language model is asked for paraphrases of a question, which are searched for as well."""
-    paraphrase_model: str = "claude-haiku-5-5"
-    """The model that is asked for paraphrases."""
+    paraphrase_model: str | None = None
+    """The model that is asked for paraphrases. Unset: `ESKER_LLM_MODEL`, else claude-haiku-5-5."""
     paraphrase_seconds: Annotated[float, Field(gt=0, le=30)] = 2.0
     """The most seconds that a recall waits for paraphrases."""
     remembered_paraphrases: Annotated[int, Field(ge=0)] = 1_000
@@ -157,7 +169,7 @@ class Settings(BaseModel):
             return None
         if not value.startswith(("http://", "https://")):
             raise ValueError("must begin with http:// or https://")
-        return value.rstrip("/").removesuffix("/v1")
+        return value
 
     @property
     def names_embedder(self) -> bool:
@@ -168,6 +180,20 @@ class Settings(BaseModel):
     def has_model(self) -> bool:
         """Whether a language model is configured."""
         return self.llm_api_key is not None or self.llm_base_url is not None
+
+    def choice_of(self, role: Literal["observer", "reflector"]) -> ProviderChoice:
+        """Return what a role is set to, with `auto` resolved."""
+        chosen = self.observer if role == "observer" else self.reflector
+        return ("model" if self.has_model else "extractive") if chosen == "auto" else chosen
+
+    def model_of(self, role: ModelRole) -> str | None:
+        """Return the name of the model that a role asks, or None if the protocol has no usual one."""
+        own = {
+            "observer": self.observer_model,
+            "reflector": self.reflector_model,
+            "paraphraser": self.paraphrase_model,
+        }[role]
+        return own or self.llm_model or (_USUAL_MODELS[role] if self.llm_protocol == "messages" else None)
 
     def price(self, model: str) -> Price | None:
         """Return the price of a model, or None if it is not known."""
@@ -184,8 +210,8 @@ class Settings(BaseModel):
             for name, value in environ.items()
             if name.startswith(PREFIX) and value != "" and name not in _OF_CLIENTS
         }
-        if "llm_api_key" not in values and environ.get("ANTHROPIC_API_KEY"):
-            values["llm_api_key"] = environ["ANTHROPIC_API_KEY"]
+        if "llm_api_key" not in values and (key := _vendor_key(values, environ)):
+            values["llm_api_key"] = key
         for name in ("allowed_hosts", "trusted_proxies"):
             if isinstance(listed := values.get(name), str):
                 values[name] = tuple(each.strip() for each in listed.split(",") if each.strip())
@@ -198,6 +224,13 @@ class Settings(BaseModel):
             raise Misconfigured(_explain(error), hint="docs/configuration.md lists every setting.") from None
         except ValueError as error:
             raise Misconfigured(f"{PREFIX}LLM_PRICES: {error}.") from None
+
+
+def _vendor_key(values: Mapping[str, object], environ: Mapping[str, str]) -> str | None:
+    """Return the key of the protocol's vendor in `environ`; OpenAI's is for its own server alone."""
+    if values.get("llm_protocol") != "chat":
+        return environ.get("ANTHROPIC_API_KEY")
+    return None if "llm_base_url" in values else environ.get("OPENAI_API_KEY")
 
 
 def _explain(error: ValidationError) -> str:

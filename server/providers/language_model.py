@@ -1,0 +1,210 @@
+"""A language model that is asked for answers of a given shape, whatever the protocol of its server is.
+
+This module has what holds for every protocol: the call is allowed and counted, a late answer is given up, and a bad one
+is sent back once. A `Wire` knows the protocol: `messages_api.py`, `chat_api.py`.
+"""
+
+import asyncio
+import json
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Generic, Literal, Protocol, TypeVar
+
+from pydantic import BaseModel
+
+from esker.server.core.config.prices import add_up
+from esker.server.core.errors import (
+    ContextExceeded,
+    ModelDown,
+    ModelFailed,
+    ModelTooSlow,
+    RequestRefused,
+    UnusableAnswer,
+)
+from esker.server.core.records import TokenUse
+from esker.server.core.text.tokens import IMAGE_TOKENS, estimate_tokens
+from esker.server.providers.answer_schema import schema_of
+from esker.server.providers.roles import Meter
+
+Accepted = TypeVar("Accepted")
+Content = list[dict[str, Any]]
+Stop = Literal["end", "cut_off", "refused"]
+
+RETRIES = 2
+"""Retries of a busy provider within a call; after them the job waits."""
+CONNECT_SECONDS = 5.0
+PROBE_SECONDS = 5.0
+TOOL = "answer"
+"""The name of the tool whose input is the answer, where the shape is requested by one."""
+# A larger token count in an answer is not plausible and is ignored.
+_MOST_TOKENS = 10**9
+# Statuses that are about the key, the address or the time, not about the request.
+_NOT_ABOUT_THE_REQUEST = frozenset({401, 403, 404, 408, 425, 429})
+_REFUSED = frozenset({400, 413, 422})
+# How servers say that a request is longer than the model's context.
+_TOO_LONG = re.compile(
+    r"context[ _-]?(?:size|length|window)|maximum context|prompt is too long|too many (?:input )?tokens|"
+    r"input is too long|exceeds? the (?:maximum|model)[^.]{0,40}tokens|reduce the length",
+    re.IGNORECASE,
+)
+_ABOUT_AN_IMAGE = re.compile(r"\b(?:image|vision|multimodal)", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRequest:
+    """A request: instructions, messages with `role` and `content`, the shape of the answer and its maximum tokens."""
+
+    system: str
+    messages: list[dict[str, Any]]
+    shape: type[BaseModel]
+    max_tokens: int
+
+    @property
+    def has_images(self) -> bool:
+        """Whether an image is sent."""
+        return any(text is None for text in self.texts())
+
+    def texts(self) -> Iterator[str | None]:
+        """Yield the texts that are sent, None for an image."""
+        yield self.system
+        for message in self.messages:
+            content = message["content"]
+            if isinstance(content, str):
+                yield content
+            else:
+                yield from (block.get("text") for block in content)
+
+    def at_most(self) -> TokenUse:
+        """Return the estimated maximum token use of the call: the whole request, and the longest allowed answer."""
+        sent = sum(IMAGE_TOKENS if text is None else estimate_tokens(text) for text in self.texts())
+        return TokenUse(sent + estimate_tokens(json.dumps(schema_of(self.shape))), self.max_tokens)
+
+
+@dataclass(frozen=True, slots=True)
+class WireAnswer:
+    """An answer as a wire read it."""
+
+    text: str
+    stop: Stop
+    used: TokenUse
+
+
+class Wire(Protocol):
+    """Sends requests to one model in the protocol of its server."""
+
+    async def send(self, request: ModelRequest) -> WireAnswer:
+        """Return the answer. Raises ModelFailed."""
+        ...
+
+    async def close(self) -> None:
+        """Close connections."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ModelReply:
+    """A model's text. `cut_off`: it ran out of tokens. `last`: it will not be asked again, so keep the good parts."""
+
+    text: str
+    cut_off: bool
+    last: bool
+    output_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Answered(Generic[Accepted]):
+    """The value of an accepted answer, and its token use."""
+
+    value: Accepted
+    used: TokenUse
+
+
+class LanguageModel:
+    """Asks one model for answers of a given shape."""
+
+    def __init__(self, model: str, wire: Wire, timeout: float) -> None:
+        self.model = model
+        self._wire = wire
+        self._timeout = timeout
+
+    async def ask(
+        self,
+        system: str,
+        content: Content,
+        shape: type[BaseModel],
+        read: Callable[[ModelReply], Accepted],
+        *,
+        max_tokens: int,
+        meter: Meter,
+    ) -> Answered[Accepted]:
+        """Return the result of `read` for an answer of the given shape; `read` raises ValueError for a bad answer.
+
+        A bad answer is sent back once with its problem. `read` runs in a thread. Every call is metered. Raises
+        ModelFailed when the second answer is bad, too, when the model refuses, is too slow or cannot be reached;
+        SpendCapReached when the meter allows no call.
+        """
+        messages: list[dict[str, Any]] = [{"role": "user", "content": content}]
+        first = await self._answer(ModelRequest(system, messages, shape, max_tokens), meter)
+        try:
+            return Answered(await asyncio.to_thread(read, _reply(first, last=False)), first.used)
+        except ValueError as error:
+            complaint = f"That answer cannot be used: {error}\nAnswer again, with the JSON object alone."
+        messages = [
+            *messages,
+            {"role": "assistant", "content": first.text or "(empty)"},
+            {"role": "user", "content": complaint},
+        ]
+        second = await self._answer(ModelRequest(system, messages, shape, max_tokens), meter)
+        try:
+            value = await asyncio.to_thread(read, _reply(second, last=True))
+        except ValueError as error:
+            raise UnusableAnswer(f"{self.model} gave an answer that cannot be used, twice: {error}") from error
+        return Answered(value, add_up([first.used, second.used]))
+
+    async def close(self) -> None:
+        """Close the connections to the model."""
+        await self._wire.close()
+
+    async def _answer(self, request: ModelRequest, meter: Meter) -> WireAnswer:
+        await meter.allow(self.model)
+        try:
+            async with asyncio.timeout(self._timeout):
+                answer = await self._wire.send(request)
+        except TimeoutError as error:
+            # It may be billed all the same, for an unknown amount.
+            await meter.record(self.model, await asyncio.to_thread(request.at_most))
+            raise ModelTooSlow(f"{self.model} did not answer within {self._timeout:g} seconds.") from error
+        await meter.record(self.model, answer.used)
+        if answer.stop == "refused":
+            raise UnusableAnswer(f"{self.model} refused to answer.")
+        return answer
+
+
+def _reply(answer: WireAnswer, *, last: bool) -> ModelReply:
+    return ModelReply(answer.text, answer.stop == "cut_off", last, answer.used.output_tokens)
+
+
+def refusal(model: str, status: int, message: str, request: ModelRequest) -> ModelFailed:
+    """Return the error for an error status: of the request, of the server or the key, or of something else."""
+    text = f"{model} answered {status}: {message}"
+    if status in _REFUSED or status >= 500:
+        # Some servers answer 500 to what they do not take.
+        if status == 413 or _TOO_LONG.search(message):
+            return ContextExceeded(text)
+        if request.has_images and _ABOUT_AN_IMAGE.search(message):
+            return RequestRefused(text)
+    if status in _REFUSED:
+        return RequestRefused(text)
+    kind = ModelDown if status in _NOT_ABOUT_THE_REQUEST or status >= 500 else ModelFailed
+    return kind(text)
+
+
+def counted(said: object) -> int:
+    """Return a token count of a server's answer; a missing or invalid one is 0."""
+    return int(said) if isinstance(said, int | float) and 0 < said < _MOST_TOKENS else 0
+
+
+def with_schema_in_words(system: str, shape: type[BaseModel]) -> str:
+    """Return instructions that end with the schema of the answer."""
+    return f"{system}\n\nThe answer is a JSON object that fits this schema:\n{json.dumps(schema_of(shape))}"
