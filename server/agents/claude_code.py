@@ -13,10 +13,11 @@ from pathlib import Path
 from esker.server.agents.claude_queue import LINE, PromptQueue
 from esker.server.agents.content import as_list, as_object, as_text, call_block, result_block, result_text
 from esker.server.agents.lines import JsonLine, Opener, json_document, json_lines
-from esker.server.agents.reader_entries import TranscriptBuilder, fitting, stem
+from esker.server.agents.reader_entries import UNKNOWN_SPEAKER, TranscriptBuilder, fitting, stem
 from esker.server.agents.regular_file import opened_plain
 from esker.server.agents.rewinds import Rewinds
 from esker.server.agents.transcript import ParsedTranscripts
+from esker.server.core.ids import is_uuid
 from esker.server.core.json_input import Json, clean_text
 
 CLIENT = "claude-code"
@@ -70,7 +71,9 @@ class _TranscriptFile:
 
     def add(self, number: int, line: JsonLine) -> None:
         """Add a line; those of a sub-agent or a side chain belong to a session of their own."""
-        session = self._parent or as_text(line.get("sessionId")) or self._name
+        # A line that a fork copied belongs to the session it was copied from.
+        origin = as_text(as_object(line.get("forkedFrom")).get("sessionId"))
+        session = self._parent or origin or as_text(line.get("sessionId")) or self._name
         agent = as_text(line.get("agentId")) or self._agent
         if agent and agent.startswith(_SUMMARISER):
             self.builder.skip("line of a compaction")
@@ -131,7 +134,11 @@ class _TranscriptFile:
         answers = _has_result(content)
         speaker = "assistant" if apart and not answers else role
         name, at, cwd = as_text(line.get("uuid")), line.get("timestamp", ""), line.get("cwd")
-        has_content = self.builder.add(session, speaker, content, name=name, position=position, at=at, cwd=cwd)
+        # Some forks copy lines without a word about it, but with their ids.
+        unique = "forkedFrom" in line or (name is not None and is_uuid(name))
+        has_content = self.builder.add(
+            session, speaker, content, name=name, position=position, at=at, cwd=cwd, unique=unique
+        )
         self.builder.set_directory(session, cwd)
         return has_content, has_content and line.get("type") == "user" and not answers
 
@@ -171,7 +178,7 @@ def _unsaid(line: JsonLine, kind: str) -> str | None:
             return reason
     message = line.get("message")
     if not isinstance(message, dict) or (message.get("role") or kind) not in ("user", "assistant"):
-        return "message without a role"
+        return UNKNOWN_SPEAKER
     if message.get("model") == "<synthetic>":
         return "synthetic message"
     other = None if _has_result(message.get("content")) else _other_voice(line)

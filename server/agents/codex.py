@@ -32,7 +32,7 @@ from esker.server.agents.content import (
 )
 from esker.server.agents.lines import JsonLine, Opener, SkippedLines, json_lines
 from esker.server.agents.project import repository_of, repository_path
-from esker.server.agents.reader_entries import TranscriptBuilder, as_moment, digest, stem
+from esker.server.agents.reader_entries import UNKNOWN_SPEAKER, TranscriptBuilder, as_moment, digest, stem
 from esker.server.agents.regular_file import opened_plain
 from esker.server.agents.transcript import ParsedTranscripts
 from esker.server.core.conversation.injected import strip_injected
@@ -220,7 +220,7 @@ class _Rollout:
     def _add_message_item(self, item: JsonLine, at: Json) -> None:
         role = item.get("role")
         if role not in _SPEAKERS:
-            self._builder.skip(f"message of {role}" if isinstance(role, str) else "message without a role")
+            self._builder.skip(f"message of {role}" if isinstance(role, str) else UNKNOWN_SPEAKER)
             return
         data = "\n".join(texts(item.get("content"))) if role == "user" else ""
         if "<environment_context>" in data and (found := _CWD.search(data)):

@@ -8,6 +8,7 @@ The words, each call and each result of a record are entries of their own, since
 """
 
 import hashlib
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -35,6 +36,11 @@ CLIENT = "gemini-cli"
 _ROLES = {"user": "user", "gemini": "assistant", "model": "assistant", "assistant": "assistant"}
 _PENDING = ("executing", "scheduled", "validating", "awaiting_approval")
 _CHATS = "chats"
+_HEADER = frozenset({"projectHash", "startTime", "lastUpdated"})
+# Context of a hook that was put before a prompt, or behind it.
+_HOOK_CONTEXT = re.compile(
+    r"\A(?:\s*<hook_context>[\s\S]*?</hook_context>)+\s*|\s*<hook_context>[\s\S]*?</hook_context>\s*\Z"
+)
 _ANONYMOUS = "~"
 _LONGEST_PATH = 4_096
 
@@ -58,9 +64,14 @@ def read_transcript(path: Path, opener: Opener = opened_plain) -> ParsedTranscri
 
 def recognises(line: JsonLine) -> bool:
     """Return whether Gemini CLI wrote a line."""
-    if "$set" in line or "$rewindTo" in line or {"sessionId", "projectHash"} <= line.keys():
+    if "$set" in line or "$rewindTo" in line or _is_header(line):
         return True
     return line.get("type") in ("user", "gemini") and "id" in line and "content" in line
+
+
+def _is_header(line: JsonLine) -> bool:
+    """Return whether a line is the header of a chat; its builds differ in what else it has."""
+    return as_text(line.get("sessionId")) is not None and bool(_HEADER & line.keys()) and "uuid" not in line
 
 
 def recognises_document(document: Json) -> bool:
@@ -103,7 +114,7 @@ class _Chat:
             self._set(as_object(line["$set"]))
         elif _role(line) or "id" in line:
             self._put(f"{self._position}:{number}", line)
-        elif "sessionId" in line:
+        elif "sessionId" in line or line.get("type") == "session_metadata":
             self._builder.skip("header line")
             self._set(line)
         else:
@@ -218,12 +229,17 @@ def _spoken_blocks(record: JsonLine) -> Iterator[Block]:
         match part:
             case str(text) | {"text": str(text)} if text.strip():
                 if not as_object(part).get("thought"):
-                    yield text_block(text)
+                    yield text_block(_typed(text) if _role(record) == "user" else text)
             case {"inlineData": {"data": data, "mimeType": kind}}:
                 if image := image_block(data, kind):
                     yield image
             case _:
                 pass
+
+
+def _typed(text: str) -> str:
+    """Return a prompt without the context of hooks; the context itself if it has nothing else."""
+    return _HOOK_CONTEXT.sub("", text) or text
 
 
 def _calls(record: JsonLine) -> Iterator[tuple[str, str, Json]]:

@@ -24,7 +24,7 @@ from esker.server.agents.content import (
 )
 from esker.server.agents.database_file import reading
 from esker.server.agents.lines import JsonLine, Opener, json_document
-from esker.server.agents.reader_entries import TranscriptBuilder, stem
+from esker.server.agents.reader_entries import UNKNOWN_SPEAKER, TranscriptBuilder, stem
 from esker.server.agents.regular_file import opened_plain
 from esker.server.agents.transcript import ParsedTranscripts
 from esker.server.core.errors import InvalidInput
@@ -208,7 +208,7 @@ def _add_messages(
     for message in messages:
         role = message.data.get("role")
         if role not in ("user", "assistant"):
-            builder.skip("message without a role")
+            builder.skip(UNKNOWN_SPEAKER)
         elif _is_summary(message.data):
             builder.skip("compaction summary")
         elif not message.parts:

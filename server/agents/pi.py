@@ -19,7 +19,7 @@ from esker.server.agents.content import (
     text_block,
 )
 from esker.server.agents.lines import JsonLine, Opener, json_lines
-from esker.server.agents.reader_entries import TranscriptBuilder, stem
+from esker.server.agents.reader_entries import UNKNOWN_SPEAKER, TranscriptBuilder, stem
 from esker.server.agents.regular_file import opened_plain
 from esker.server.agents.transcript import ParsedTranscripts
 from esker.server.core.json_input import Json
@@ -110,7 +110,7 @@ def _add_line(builder: TranscriptBuilder, session: str, position: str, line: Jso
             answer = result_block(call, result_text(message.get("output")), failed=failed)
             builder.add(session, "user", [answer], name=name and f"{name}/result", position=f"{position}/result", at=at)
         case _:
-            builder.skip(f"{role} message" if isinstance(role, str) else "message without a role")
+            builder.skip(f"{role} message" if isinstance(role, str) else UNKNOWN_SPEAKER)
 
 
 def _blocks(content: Json) -> Iterator[Block]:

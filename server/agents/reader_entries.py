@@ -10,11 +10,12 @@ from esker.server.agents.content import Block, as_text, text_block
 from esker.server.agents.lines import SkippedLines
 from esker.server.agents.project import project_of
 from esker.server.agents.transcript import ParsedTranscripts, Transcript, TranscriptEntry
-from esker.server.core.conversation.injected import strip_injected
+from esker.server.core.conversation.injected import strip_injected, strip_ours
 from esker.server.core.conversation.valid_blocks import as_blocks
 from esker.server.core.errors import InvalidInput
 from esker.server.core.json_input import Json, clean_text
 
+UNKNOWN_SPEAKER = "message without a role"
 _LONGEST_ID = 512
 _LONGEST_CWD = 4_096
 _MILLISECONDS = 100_000_000_000  # as epoch seconds the year 5138; larger numbers are milliseconds
@@ -70,27 +71,29 @@ class TranscriptBuilder:
         position: str = "",
         at: Json = None,
         cwd: Json = None,
+        unique: bool = False,
     ) -> bool:
         """Add a message unless it is empty or its id is a duplicate; return whether it had content.
 
         `name` is the client's own id. Without one, the id is a hash of position and content, so that it is the same at
         the next reading. A message without a readable time gets that of the one before. `cwd` is the session's
-        directory at that time.
+        directory at that time; `unique`: the client gives that id to no message in another session, except in forks.
         """
-        kept = self._cleaned(content)
+        kept = self._cleaned(_without_packs(content) if role == "user" else content)
         if not kept:
             return False
         moment = as_moment(at)
         if moment is None and at is not None:
             self.skip("unreadable time (the message is kept)")
         self._last = moment or self._last
+        unique = unique and bool(name)
         name = fitting(name) if name else digest(position, str(kept))
         transcript = self.transcript(session)
         if name in self._ids[transcript.external_id]:
             self.skip("duplicate message")
             return True
         self._ids[transcript.external_id].add(name)
-        transcript.entries.append(TranscriptEntry(name, role, kept, self._last, _directory(cwd)))
+        transcript.entries.append(TranscriptEntry(name, role, kept, self._last, _directory(cwd), unique))
         return True
 
     def drop(self, session: str, names: Container[str], reason: str) -> None:
@@ -150,6 +153,20 @@ class TranscriptBuilder:
             return False
         self.skip("injected context")
         return True
+
+
+def _without_packs(content: Json) -> Json:
+    """Return the content of a user's message without our packs, which come back in what a client sends for the user."""
+    match content:
+        case str():
+            stripped = strip_ours(content)
+            return stripped.strip() if isinstance(stripped, str) and stripped != content else content
+        case list():
+            return [_without_packs(part) for part in content]
+        case {"type": "text", "text": str(text)}:
+            return content | {"text": _without_packs(text)}
+        case _:
+            return content
 
 
 def _date(transcript: Transcript, changed: datetime | None) -> None:

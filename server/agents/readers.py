@@ -6,9 +6,11 @@ from itertools import islice
 from pathlib import Path
 
 from esker.server.agents import claude_code, codex, copilot, cursor, gemini, opencode, pi
+from esker.server.agents.content import joined
 from esker.server.agents.database_file import beside
 from esker.server.agents.folders import SkippedFiles, files_in, is_file, walked
 from esker.server.agents.lines import JsonLine, Opener, SkippedLines, json_document, json_lines
+from esker.server.agents.reader_entries import UNKNOWN_SPEAKER
 from esker.server.agents.regular_file import opened_plain
 from esker.server.agents.transcript import ParsedTranscripts
 from esker.server.core.json_input import Json
@@ -25,7 +27,7 @@ READERS: dict[str, TranscriptReader] = {
     copilot.CLIENT: copilot.read_transcript,
 }
 
-# The first client that recognises a line wins; the later ones check less.
+# The client that recognises most lines wins, of several the first; the later ones check less.
 _BY_LINE: tuple[tuple[str, Callable[[JsonLine], bool]], ...] = (
     (copilot.CLIENT, copilot.recognises),
     (pi.CLIENT, pi.recognises),
@@ -34,6 +36,10 @@ _BY_LINE: tuple[tuple[str, Callable[[JsonLine], bool]], ...] = (
     (cursor.CLIENT, cursor.recognises),
     (claude_code.CLIENT, claude_code.recognises),
 )
+# The names of those who speak in the lines of agents, and the keys of these names and of their words.
+_SPEAKERS = frozenset("user human assistant agent ai bot model gemini claude".split())
+_SPEAKER_KEYS = ("type", "role", "author", "sender", "speaker", "from", "kind")
+_WORDS_KEYS = ("content", "message", "text", "parts", "body", "payload", "data")
 # Lines of a file that are checked to detect its client.
 _LINES_CHECKED = 200
 _ENDINGS = (".jsonl", ".jsonl.zst", ".json", ".db")
@@ -46,13 +52,34 @@ def client_of(path: Path, opener: Opener = opened_plain) -> str | None:
         return opencode.CLIENT if storage or opencode.recognises_file(path) else None
     if path.suffix == ".json":
         return opencode.CLIENT if opencode.recognises_file(path) else _client_of(json_document(path, SkippedLines()))
-    may_be_codex = False
-    for _, line in islice(json_lines(path, SkippedLines(), opener), _LINES_CHECKED):
-        for client, recognises in _BY_LINE:
-            if recognises(line):
-                return client
-        may_be_codex = may_be_codex or codex.recognises_bare(line)
-    return codex.CLIENT if may_be_codex else None
+    lines = [line for _, line in islice(json_lines(path, SkippedLines(), opener), _LINES_CHECKED)]
+    counted = {client: sum(map(recognises, lines)) for client, recognises in _BY_LINE}
+    client = max(counted, key=lambda name: counted[name])
+    if counted[client]:
+        return client
+    return codex.CLIENT if any(map(codex.recognises_bare, lines)) else None
+
+
+def looks_like_messages(path: Path, opener: Opener = opened_plain) -> bool:
+    """Return whether a file that no reader recognises seems to contain what was said, in a format of its own."""
+    if ".jsonl" not in path.suffixes:
+        return False
+    return any(_is_speech(line) for _, line in islice(json_lines(path, SkippedLines(), opener), _LINES_CHECKED))
+
+
+def _is_speech(line: JsonLine) -> bool:
+    named = any(isinstance(name := line.get(key), str) and name.lower() in _SPEAKERS for key in _SPEAKER_KEYS)
+    return named and any(joined(line.get(key)).strip() for key in _WORDS_KEYS)
+
+
+def misread(reading: ParsedTranscripts) -> list[str]:
+    """Return the reasons for which a reader skipped what seem to be messages, if it found no message at all.
+
+    Then the file is probably of another client, or of a build that writes another format.
+    """
+    if reading.transcripts:
+        return []
+    return [reason for reason in reading.skipped if reason == UNKNOWN_SPEAKER or reason.split()[0] in _SPEAKERS]
 
 
 def _client_of(document: Json) -> str | None:

@@ -96,6 +96,7 @@ def _message_body(entry: TranscriptEntry) -> tuple[dict[str, Any], int]:
     """Return a message for the server and its size in bytes."""
     message = {"external_id": entry.external_id, "role": entry.role, "content": entry.content}
     message |= {"sent_at": entry.sent_at.isoformat()} if entry.sent_at else {}
+    message |= {"id_scope": "client"} if entry.unique else {}
     size = len(json.dumps(message))
     if size > _MESSAGE_BYTES:
         message["content"] = _shortened(entry.content)

@@ -11,7 +11,8 @@ from esker.server.core.json_input import Json
 class TranscriptEntry:
     """One message of a transcript, as the server accepts it.
 
-    `cwd` is the session's directory at that time, if the client records it; it is not sent to the server.
+    `cwd` is the session's directory at that time, if the client records it; it is not sent to the server. `unique`: the
+    client gives the id to no other message in any session, so an equal one in another session is a copy of a fork.
     """
 
     external_id: str
@@ -19,6 +20,7 @@ class TranscriptEntry:
     content: Json
     sent_at: datetime | None
     cwd: str | None = None
+    unique: bool = False
 
 
 @dataclass(slots=True)

@@ -15,7 +15,15 @@ from esker.server.agents.compressed import opened
 from esker.server.agents.exclusion import without_excluded
 from esker.server.agents.folders import SkippedFiles, reason_of
 from esker.server.agents.progress import SendProgress
-from esker.server.agents.readers import READERS, client_of, sessions, stamp, transcripts_in
+from esker.server.agents.readers import (
+    READERS,
+    client_of,
+    looks_like_messages,
+    misread,
+    sessions,
+    stamp,
+    transcripts_in,
+)
 from esker.server.agents.regular_file import obstacle
 from esker.server.agents.sending import SendReport, send
 from esker.server.agents.spool import is_transient
@@ -32,7 +40,7 @@ app = typer.Typer(add_completion=False)
 
 # How many paths, and how many reasons of skipped lines, the report lists.
 _MOST_PATHS = 10
-_MOST_REASONS = 4
+_MOST_REASONS = 40
 
 
 @dataclass(slots=True)
@@ -111,11 +119,19 @@ def ingest(
         run = _Ingest(connect(), settings, SendProgress(settings, again=again), shown, observe, read)
         for file in shown.track(files, description="Reading"):
             _ingest_file(run, file)
+        if not (read.files + read.unchanged + read.excluded + len(read.unreadable)) and any(
+            map(_has_size, read.others)
+        ):
+            read.unreadable |= dict.fromkeys(map(str, paths or []), "it contains no transcript that Esker reads")
         found = list(run.sent.sessions)
         failed = observe_all(run.api, found, wait=True, shown=shown).failed if observe else {}
     _report(run, failed, as_json=as_json)
     if run.sent.refused or failed or read.unreadable:
         raise typer.Exit(1)
+
+
+def _has_size(path: str) -> bool:
+    return os.path.exists(path) and os.path.getsize(path) > 0
 
 
 def _check(paths: list[Path] | None, client: str | None, *, everything: bool) -> None:
@@ -173,13 +189,16 @@ def _ingest_file(run: _Ingest, file: _SourceFile) -> None:
         return
     if client is None or reading is None or not reading.recognised:
         _record_other_file(run, file, mark)
+    elif reasons := misread(reading):
+        # It is not marked as sent, so that a later version may read it.
+        read.unreadable[str(path)] = f"it was read as {client}, but none of it was understood: {', '.join(reasons)}"
     elif _ingest_sessions(run, path, client, reading) and not reading.unfinished:
         run.progress.finish(path, mark)
 
 
 def _record_other_file(run: _Ingest, file: _SourceFile, mark: list[int] | None) -> None:
-    """Record a file that is not a transcript: an error only if the user named it and it is not empty."""
-    if file.named and (mark is None or mark[0]):
+    """Record a file that is not a transcript: an error only if the user named it, or if it seems to have messages."""
+    if (file.named and (mark is None or mark[0])) or looks_like_messages(file.path, opened):
         whose = f"of {file.client}" if file.client else "in a format that Esker reads"
         run.read.unreadable[str(file.path)] = (
             f"it is not a transcript {whose}; other clients must send theirs over HTTP"

@@ -13,6 +13,7 @@ Prefix = Literal["ses", "grp", "mem", "psg", "ref", "key", "fgt", "qua"]
 
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 _LENGTH = 26
+_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 _MEMORY_ID = re.compile(rf"\bmem_[{_ALPHABET}]{{{_LENGTH}}}\b")
 
 
@@ -36,6 +37,11 @@ def is_passage(text_id: str) -> bool:
 def is_quarantine(superseder: str) -> bool:
     """Whether the id of what supersedes a memory is that of a quarantine."""
     return superseder.startswith("qua_")
+
+
+def is_uuid(name: str) -> bool:
+    """Whether an id that a client gave is a UUID, which no other client gives again."""
+    return bool(_UUID.fullmatch(name))
 
 
 def memory_ids_in(text: str) -> list[str]:

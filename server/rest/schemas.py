@@ -10,7 +10,7 @@ from esker.server.core.context.assembly import ContextTokens
 from esker.server.core.context.session_memory import Counters, GroupSummary, MemoryState, PackVersion
 from esker.server.core.context.tail import KEEP_LAST_MESSAGES
 from esker.server.core.context.usage import UsageReport
-from esker.server.core.conversation.records import Block, Role
+from esker.server.core.conversation.records import Block, IdScope, Role
 from esker.server.core.errors import named
 from esker.server.core.facts.forgetting import Quarantine
 from esker.server.core.facts.records import Reflection
@@ -154,12 +154,17 @@ class MessageList(BaseModel):
 
 
 class MessageIn(Lenient):
-    """One transcript entry; `content` is a string or a list of blocks as in the Messages API."""
+    """One transcript entry; `content` is a string or a list of blocks as in the Messages API.
+
+    `id_scope` is where `external_id` is unique: in the `session`, or in all sessions of the `client`. In the latter
+    case a message that another session has, such as the one that this session was forked from, is a duplicate.
+    """
 
     external_id: ExternalId
     role: Role
     content: JsonValue
     sent_at: datetime | None = None
+    id_scope: IdScope = "session"
 
 
 class MessagesIn(Lenient):

@@ -101,8 +101,11 @@ async def messages(
 
 @router.post("/{session_id}/messages")
 async def add_messages(session_id: str, body: MessagesIn, parts: WithParts, principal: WithPrincipal) -> IngestReport:
-    """Store new messages, all or none. A message whose external_id is already stored is a duplicate."""
-    batch = [IncomingMessage(m.external_id, m.role, m.content, m.sent_at) for m in body.messages]
+    """Store new messages, all or none. A message whose external_id is already stored is a duplicate.
+
+    With the `id_scope` `client`, so is a copy of a message that another session of the client has.
+    """
+    batch = [IncomingMessage(m.external_id, m.role, m.content, m.sent_at, m.id_scope) for m in body.messages]
     return await ingest(parts, principal.pool_id, session_id, batch, actor=principal.actor)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from psycopg.rows import class_row
 
-from esker.server.core.conversation.records import Block, NewMessage, Role, StoredMessage
+from esker.server.core.conversation.records import Block, NewMessage, Role, StoredMessage, StoredSession
 from esker.server.core.records import Trust
 from esker.server.db.database import Connection
 from esker.server.db.statements import Statements, as_json
@@ -22,6 +22,8 @@ _CALL_DISTANCE = 200
 _MOST_MESSAGES = 2_000
 # How many messages from a cited one neighbours with text are looked for.
 _REACH = 100
+# The content hash of a message whose words were forgotten.
+FORGOTTEN = b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +49,15 @@ async def known(connection: Connection, session_id: str, external_ids: Collectio
     values = {"session": session_id, "external_ids": list(external_ids)}
     cursor = await connection.execute(SQL["known"], values)
     return {str(row[0]): bytes(row[1]) for row in await cursor.fetchall()}
+
+
+async def elsewhere(
+    connection: Connection, session: StoredSession, external_ids: Collection[str]
+) -> list[tuple[str, bytes]]:
+    """Return the external ids and content hashes of those of these messages that other sessions of the client have."""
+    values = {"session": session.id, "client": session.client, "external_ids": list(external_ids)}
+    cursor = await connection.execute(SQL["elsewhere"], values)
+    return [(str(row[0]), bytes(row[1])) for row in await cursor.fetchall()]
 
 
 async def tool_names(

@@ -8,10 +8,11 @@ from esker.server.core.clock import in_zone
 from esker.server.core.config.settings import Settings
 from esker.server.core.conversation.blocks import content_hash, content_tokens, result_ids, tool_names
 from esker.server.core.conversation.observer_text import message_text, observer_text, shown_tokens
-from esker.server.core.conversation.records import Block, IngestReport, NewMessage, Role, StoredSession
+from esker.server.core.conversation.records import Block, IdScope, IngestReport, NewMessage, Role, StoredSession
 from esker.server.core.conversation.trust import message_trust
 from esker.server.core.conversation.valid_blocks import as_blocks
 from esker.server.core.errors import InvalidInput
+from esker.server.core.ids import is_uuid
 from esker.server.core.json_input import Json, characters
 from esker.server.core.redaction import redact_content, redact_name
 from esker.server.db.database import Connection
@@ -24,12 +25,16 @@ from esker.server.usecases.tombstones import hash_messages, without_forgotten
 
 @dataclass(frozen=True, slots=True)
 class IncomingMessage:
-    """A message as a client sends it. A `sent_at` without an offset is local to the session; None means now."""
+    """A message as a client sends it. A `sent_at` without an offset is local to the session; None means now.
+
+    If its id is unique in all sessions of the client, a message that another session has is a copy and is not stored.
+    """
 
     external_id: str
     role: Role
     content: Json
     sent_at: datetime | None = None
+    id_scope: IdScope = "session"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +51,8 @@ async def ingest(
 ) -> IngestReport:
     """Store the new messages of a batch, make them searchable, and schedule their observation.
 
-    The batch is stored whole or not at all. A message whose external id is known is a duplicate and changes nothing.
+    The batch is stored whole or not at all. A message whose external id is known is a duplicate and changes nothing; so
+    is a copy in a fork (`id_scope`).
     Raises NotFound for an unknown session, InvalidInput for content or a date that is not valid.
     """
     now = parts.clock()
@@ -56,7 +62,8 @@ async def ingest(
     # The slow work is done before the session is locked, with its state so far.
     async with parts.database.tenant(pool_id) as connection:
         session = await sessions.get(connection, session_id)
-        fresh, conflicts = _sort_out(prepared, await messages.known(connection, session_id, names))
+        copied = await _copied(connection, session, prepared)
+        fresh, conflicts = _sort_out(prepared, copied | await messages.known(connection, session_id, names))
         tools = await _tool_names(connection, session, fresh)
         digests = await tombstones.digests(connection)
     if not fresh:
@@ -67,7 +74,7 @@ async def ingest(
     hashed = await hash_messages(parts, digests, session_id, stored)
     async with parts.database.tenant(pool_id) as connection:
         session = await sessions.lock(connection, session_id)
-        known = await messages.known(connection, session_id, names)
+        known = copied | await messages.known(connection, session_id, names)
         new = [message for message in stored if message.message.external_id not in known]
         new = await without_forgotten(parts, connection, session_id, new, hashed)
         unobserved = session.unobserved_tokens
@@ -117,6 +124,22 @@ def _sort_out(
             conflicts[name] = None
         seen.setdefault(name, message.digest)
     return fresh, list(conflicts)
+
+
+async def _copied(
+    connection: Connection, session: StoredSession, prepared: Sequence[_PreparedMessage]
+) -> dict[str, bytes]:
+    """Return the digests of those messages that another session of the client has, by external id.
+
+    An id that is no UUID counts only with the same content, or if the content was forgotten there.
+    """
+    unique = {m.incoming.external_id: m.digest for m in prepared if m.incoming.id_scope == "client"}
+    if not unique:
+        return {}
+    stored = await messages.elsewhere(connection, session, unique)
+    return {
+        name: unique[name] for name, digest in stored if digest in (unique[name], messages.FORGOTTEN) or is_uuid(name)
+    }
 
 
 async def _append(connection: Connection, session: StoredSession, new: Sequence[MessageToStore], now: datetime) -> int:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from esker.server.agents.gemini import read_transcript
+from esker.server.agents.readers import client_of
 from esker.server.core.conversation.valid_blocks import as_blocks
 from tests.support.transcripts import names, only, shown, written
 
@@ -36,6 +37,46 @@ def chat(tmp_path: Path, *lines: Any, **header: Any) -> Path:
 
 ASKED = record("u1", "user", [{"text": "List the files."}])
 CALLED, LISTED = 'assistant: run_shell_command({"command": "ls"})', "user: got a.txt"
+
+
+HOOK = "<hook_context>&lt;global_observations&gt;\n* Use tabs.\n&lt;/global_observations&gt;</hook_context>"
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        [{"text": f"{HOOK}\n\nList the files."}],
+        f"{HOOK}{HOOK}\n\nList the files.",
+        [{"text": "List the files."}, {"text": HOOK}],
+        [{"text": f"List the files.\n\n{HOOK}"}],
+        [{"text": HOOK}, {"text": "List the files."}],
+        [{"text": "<global_observations>\n* Use tabs.\n</global_observations>\n\nList the files."}],
+    ],
+)
+def test_the_context_of_a_hook_is_not_part_of_the_prompt(tmp_path: Path, content: Any) -> None:
+    reading = read_transcript(chat(tmp_path, record("u1", "user", content), record("m1", "gemini", "None.")))
+    assert shown(only(reading)) == ["user: List the files.", "assistant: None."]
+
+
+def test_the_context_of_a_hook_alone_is_not_a_message(tmp_path: Path) -> None:
+    reading = read_transcript(chat(tmp_path, record("u1", "user", HOOK), ASKED | {"id": "u2"}))
+    assert (shown(only(reading)), reading.skipped["injected context"]) == (["user: List the files."], 1)
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        {"sessionId": "g1", "startTime": AT, "lastUpdated": AT},
+        {"sessionId": "g1", "startTime": AT},
+        {"lastUpdated": AT, "kind": "main", "sessionId": "g1"},
+        {"type": "session_metadata", "sessionId": "g1", "startTime": AT},
+    ],
+)
+def test_every_form_of_the_header_is_one(tmp_path: Path, header: dict[str, Any]) -> None:
+    path = written(tmp_path / "x.jsonl", header, ASKED, record("m1", "gemini", [{"text": "None."}]))
+    assert client_of(path) == "gemini-cli"
+    reading = read_transcript(path)
+    assert (only(reading).external_id, reading.skipped) == ("g1", {"header line": 1})
 
 
 def test_the_last_version_of_a_record_counts_in_the_place_of_the_first(tmp_path: Path) -> None:

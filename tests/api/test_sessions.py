@@ -42,6 +42,41 @@ async def test_messages_that_are_sent_again_are_counted_once(client: httpx2.Asyn
     assert shown["unobserved_tokens"] == shown["total_tokens"] == again["unobserved_tokens"]
 
 
+NAMED = "5b1c2d3e-0000-4000-8000-00000000000a"
+
+
+@pytest.mark.parametrize("name", [NAMED, "m1"])
+@pytest.mark.parametrize("fork_first", [False, True])
+async def test_a_fork_does_not_store_what_another_session_of_its_client_has(
+    client: httpx2.AsyncClient, name: str, fork_first: bool
+) -> None:
+    copied = user(name, "Numbers start at 300.", id_scope="client")
+    told = {"parent": [copied], "fork": [copied, user(f"{name}-own", "Print it larger.", id_scope="client")]}
+    order = ["fork", "parent"] if fork_first else ["parent", "fork"]
+    reports = [await said(client, await opened(client, session), *told[session]) for session in order]
+    assert [(report["accepted"], report["duplicates"]) for report in reports] == (
+        [(2, 0), (0, 1)] if fork_first else [(1, 0), (1, 1)]
+    )
+    assert not any(report["conflicts"] for report in reports)
+    again = await said(client, await opened(client, "fork of the fork"), *told["fork"])
+    assert (again["accepted"], again["duplicates"]) == (0, 2)
+
+
+async def test_equal_ids_are_no_copies_unless_the_client_says_that_they_are_unique(client: httpx2.AsyncClient) -> None:
+    first, second = await opened(client, "s1"), await opened(client, "s2")
+    answer = await client.post("/v1/sessions", json={"client": "codex", "external_id": "s3"})
+    other = answer.json()["id"]
+    said_once = user(NAMED, "Numbers start at 300.")
+    unique = said_once | {"id_scope": "client"}
+    reports = [
+        await said(client, first, said_once, user("m1", "Yes.", id_scope="client")),
+        await said(client, second, said_once),
+        await said(client, other, unique),
+        await said(client, second, user("m1", "No.", id_scope="client")),
+    ]
+    assert [report["accepted"] for report in reports] == [2, 1, 1, 1]
+
+
 async def test_the_unobserved_count_is_the_sum_of_the_tokens(client: httpx2.AsyncClient, owner_url: str) -> None:
     session = await opened(client)
     report = await said(

@@ -261,6 +261,70 @@ def test_a_named_file_that_is_not_a_transcript_is_an_error(here: dict[str, str],
     assert ingested(str(path), "--client", "claude-code", **here)["accepted"] == 1
 
 
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ({"role": "user", "text": "Hello."}, {"role": "bot", "text": "Hi."}),
+        ({"type": "assistant", "uuid": "a", "content": "Hello."}, {"type": "user", "uuid": "b", "text": "Hi."}),
+    ],
+)
+def test_messages_that_no_reader_understands_are_an_error(
+    here: dict[str, str], tmp_path: Path, lines: tuple[dict[str, str], ...]
+) -> None:
+    written(tmp_path / "t" / "x.jsonl", *lines)
+    written(tmp_path / "t" / "good.jsonl", *claude(f"beside-{tmp_path.name}", "a"))
+    done = esker("ingest", str(tmp_path / "t"), "--json", **here)
+    report = json.loads(done.stdout)
+    assert (done.returncode, report["accepted"]) == (1, 1)
+    assert list(report["unreadable"]) == [str(tmp_path / "t" / "x.jsonl")]
+
+
+def test_a_folder_without_any_transcript_is_an_error(here: dict[str, str], tmp_path: Path) -> None:
+    written(tmp_path / "t" / "package.json", {"name": "x"})
+    done = esker("ingest", str(tmp_path / "t"), **here)
+    assert (done.returncode, "no transcript that Esker reads" in done.stdout) == (1, True)
+
+
+def test_a_transcript_without_messages_is_none(here: dict[str, str], tmp_path: Path) -> None:
+    written(tmp_path / "t" / "x.jsonl", {"type": "summary", "summary": "x", "leafUuid": "u"})
+    report = ingested(str(tmp_path / "t"), **here)
+    assert (report["files"], report["sessions"]) == (1, [])
+
+
+def fork(session: str, parent: str, *names: str) -> list[dict[str, Any]]:
+    """Return lines that a session copied from another one when it was forked."""
+    lines = claude(parent, *names)
+    return [
+        line | {"sessionId": session, "forkedFrom": {"sessionId": parent, "messageUuid": line["uuid"]}}
+        for line in lines
+    ]
+
+
+@pytest.mark.parametrize("order", [("parent", "fork"), ("fork", "parent")])
+def test_a_fork_tells_only_what_its_parent_has_not(
+    server: str, here: dict[str, str], tmp_path: Path, order: tuple[str, str]
+) -> None:
+    parent, child = f"parent-{order[0]}", f"fork-{order[0]}"
+    names = [f"{order[0]}-{number}" for number in range(3)]
+    written(tmp_path / "parent" / "p.jsonl", *claude(parent, *names[:2]))
+    written(tmp_path / "fork" / "f.jsonl", *fork(child, parent, *names[:2]), *claude(child, names[2]))
+    for folder in order:
+        ingested(str(tmp_path / folder), **here)
+    assert ingested(str(tmp_path), "--again", **here)["accepted"] == 0
+    assert (stored(server, parent), stored(server, child)) == (names[:2], names[2:])
+
+
+def test_a_fork_that_does_not_say_so_is_known_by_the_ids_of_its_lines(
+    server: str, here: dict[str, str], tmp_path: Path
+) -> None:
+    first, second, third = (f"5b1c2d3e-0000-4000-8000-00000000000{number}" for number in range(3))
+    written(tmp_path / "p.jsonl", *claude("unsaid-parent", first, second))
+    written(tmp_path / "q.jsonl", *claude("unsaid-fork", first, second, third))
+    report = ingested(str(tmp_path), **here)
+    assert (report["accepted"], report["duplicates"]) == (3, 2)
+    assert (stored(server, "unsaid-parent"), stored(server, "unsaid-fork")) == ([first, second], [third])
+
+
 @pytest.mark.parametrize("arguments", [(), ("--all", "x.jsonl")])
 def test_ingest_needs_paths_or_all(here: dict[str, str], arguments: tuple[str, ...]) -> None:
     done = esker("ingest", *arguments, **here)

@@ -11,6 +11,9 @@ Role = Literal["user", "assistant", "system", "tool"]
 
 ROLES: tuple[Role, ...] = get_args(Role)
 
+IdScope = Literal["session", "client"]
+"""Where the id of a message is unique: in its session, or in all sessions of its client, so that forks can be told."""
+
 Block = dict[str, Json]
 """One content block of the Messages API."""
 

@@ -6,6 +6,12 @@ seq, external_id, role, trust, sent_at, content, text, tokens, shown_tokens
 SELECT external_id, content_hash FROM messages
 WHERE session_id = %(session)s AND external_id = ANY (%(external_ids)s)
 
+-- name: elsewhere
+-- Which of these messages other sessions of the client have, with the hashes of their content.
+SELECT m.external_id, m.content_hash
+FROM messages m JOIN sessions s ON s.pool_id = m.pool_id AND s.id = m.session_id
+WHERE m.external_id = ANY (%(external_ids)s) AND m.session_id <> %(session)s AND s.client = %(client)s
+
 -- name: tool_names
 -- The names of tools that were called a little earlier, for results that arrive in a later batch.
 SELECT called.id, called.name
