@@ -47,8 +47,14 @@ class Capture:
 
     def keep_prompt(self) -> None:
         """Spool the prompt of a session that has no transcript; the next `catch_up` sends it."""
-        if self._event.prompt and not self._read():
-            self._send_message("user", self._event.prompt)
+        event = self._event
+        if not event.prompt or self._read():
+            return
+        role = "assistant" if event.by_agent else "user"
+        for part in event.parts:
+            self._send_message(role, part.text, part.name)
+        if not event.parts:
+            self._send_message(role, event.prompt)
 
     def transcript(self) -> None:
         """Send the new messages of the transcript, then the event."""
@@ -116,11 +122,15 @@ class Capture:
                 done += len(batch)
                 progress.advance(transcript, done)
 
-    def _send_message(self, role: str, text: str) -> None:
-        """Send a message that no transcript contains. Identical ones in one turn, or in one second, are one message."""
+    def _send_message(self, role: str, text: str, name: str | None = None) -> None:
+        """Send a message that no transcript contains, under the id that its transcript will have for it, if known.
+
+        Else identical ones in one turn, or in one second, are one message.
+        """
         words = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16]
         at = self._event.received_at
-        entry = TranscriptEntry(f"{role}:{self._event.turn or int(at.timestamp())}:{words}", role, text, at)
+        name = name or f"{role}:{self._event.turn or int(at.timestamp())}:{words}"
+        entry = TranscriptEntry(name, role, text, at)
         if self._event.session:
             SendProgress(self._settings).record_early(Transcript(self._event.client, self._event.session), entry)
         [batch] = as_batches([entry])

@@ -62,8 +62,19 @@ _LONGEST_PAUSE = 1.0
 
 
 @dataclass(frozen=True, slots=True)
+class PromptPart:
+    """A text of a prompt, under the id that the client's own store has for it."""
+
+    name: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class HookEvent:
-    """One event as the client described it, and its time of arrival; None for fields that the client did not give."""
+    """One event as the client described it, and its time of arrival; None for fields that the client did not give.
+
+    `by_agent`: the prompt is the order of another agent; `parts` are those of the prompt, if they have ids.
+    """
 
     client: str
     name: str
@@ -73,6 +84,8 @@ class HookEvent:
     transcript: Path | None
     prompt: str | None
     by_user: bool
+    by_agent: bool
+    parts: tuple[PromptPart, ...]
     source: str | None
     turn: str | None
     answer: str | None
@@ -83,6 +96,7 @@ def hook_event(client: str, name: str, fields: Mapping[str, Any], received_at: d
     """Return the event that a client's JSON describes; a field of another type than expected counts as missing."""
     roots = fields.get("workspace_roots")
     first: object = cast("list[object]", roots)[0] if isinstance(roots, list) and roots else None
+    by_agent = fields.get("by_agent") is True
     # A sub-agent has a transcript of its own, beside that of the session that started it.
     transcript = _text(fields, "agent_transcript_path") or _text(fields, "transcript_path")
     return HookEvent(
@@ -94,12 +108,22 @@ def hook_event(client: str, name: str, fields: Mapping[str, Any], received_at: d
         transcript=Path(transcript).expanduser() if transcript else None,
         prompt=_text(fields, "prompt"),
         # Claude Code also submits prompts that the user did not type, for instance from loops and polls.
-        by_user=name != "UserPromptSubmit" or _text(fields, "source") in (None, "user"),
+        by_user=not by_agent and (name != "UserPromptSubmit" or _text(fields, "source") in (None, "user")),
+        by_agent=by_agent,
+        parts=_parts(fields.get("parts")),
         source=_text(fields, "source"),
         turn=_text(fields, "turn_id", "prompt_id", "generation_id"),
         answer=_text(fields, "last_assistant_message", "prompt_response"),
         received_at=received_at,
     )
+
+
+def _parts(value: object) -> tuple[PromptPart, ...]:
+    """Return the parts of a prompt; none if any of them has no id."""
+    listed = cast("list[object]", value) if isinstance(value, list) else []
+    fields = [cast("dict[str, Any]", part) if isinstance(part, dict) else {} for part in listed]
+    found = [PromptPart(name, text) for part in fields if (name := _text(part, "id")) and (text := _text(part, "text"))]
+    return tuple(found) if len(found) == len(listed) else ()
 
 
 def _text(fields: Mapping[str, Any], *names: str) -> str | None:

@@ -5,7 +5,9 @@ and the others are abandoned. The lines of early versions have no ids and simply
 """
 
 from collections.abc import Iterator
-from pathlib import Path
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path, PureWindowsPath
 
 from esker.server.agents.content import (
     Block,
@@ -19,10 +21,10 @@ from esker.server.agents.content import (
     text_block,
 )
 from esker.server.agents.lines import JsonLine, Opener, json_lines
-from esker.server.agents.reader_entries import UNKNOWN_SPEAKER, TranscriptBuilder, stem
+from esker.server.agents.reader_entries import UNKNOWN_SPEAKER, TranscriptBuilder, as_moment, stem
 from esker.server.agents.regular_file import opened_plain
 from esker.server.agents.transcript import ParsedTranscripts
-from esker.server.core.json_input import Json
+from esker.server.core.json_input import Json, clean_text
 
 CLIENT = "pi"
 
@@ -36,20 +38,44 @@ def read_transcript(path: Path, opener: Opener = opened_plain) -> ParsedTranscri
     """Read a file, which is one session. Raises OSError when it cannot be opened."""
     builder = TranscriptBuilder(CLIENT, path)
     session, position = stem(path).rpartition("_")[2], stem(path)
+    origin = _Origin(None, None)
     lines: list[Numbered] = []
     for number, line in json_lines(path, builder.left_out, opener):
         builder.recognised = builder.recognised or recognises(line)
         if line.get("type") == "session":
             builder.skip("session line")
             session = as_text(line.get("id")) or session
+            origin = _origin(line)
             builder.set_directory(session, line.get("cwd"))
         else:
             lines.append((number, line))
     branch = _branch(lines)
     builder.skip("line of an abandoned branch", len(lines) - len(branch))
     for number, line in branch:
-        _add_line(builder, session, f"{position}:{number}", line)
+        copied_from = origin.session_of(line)
+        _add_line(builder, copied_from or session, f"{position}:{number}", line, unique=copied_from is not None)
     return builder.build()
+
+
+@dataclass(frozen=True, slots=True)
+class _Origin:
+    """The session that a fork was made from, and when. The fork repeats its lines with their ids and times."""
+
+    session: str | None
+    forked_at: datetime | None
+
+    def session_of(self, line: JsonLine) -> str | None:
+        """Return the session that a line was copied from, or None if it is the fork's own."""
+        at = as_moment(line.get("timestamp")) if self.forked_at else None
+        return self.session if at and self.forked_at and at < self.forked_at else None
+
+
+def _origin(header: JsonLine) -> _Origin:
+    parent = as_text(header.get("parentSession"))
+    if parent is None:
+        return _Origin(None, None)
+    name = PureWindowsPath(parent).name.removesuffix(".jsonl").rpartition("_")[2]
+    return _Origin(clean_text(name), as_moment(header.get("timestamp")))
 
 
 def recognises(line: JsonLine) -> bool:
@@ -82,7 +108,7 @@ def _parent(line: JsonLine, position: int, indexes: dict[str, int]) -> int:
     return parent if parent < position else position - 1
 
 
-def _add_line(builder: TranscriptBuilder, session: str, position: str, line: JsonLine) -> None:
+def _add_line(builder: TranscriptBuilder, session: str, position: str, line: JsonLine, *, unique: bool) -> None:
     message = as_object(line.get("message"))
     kind, role = line.get("type"), message.get("role")
     if kind != "message":
@@ -96,11 +122,11 @@ def _add_line(builder: TranscriptBuilder, session: str, position: str, line: Jso
             if not content and message.get("errorMessage"):
                 builder.skip("API error")
                 return
-            builder.add(session, str(role), content, name=name, position=position, at=at)
+            builder.add(session, str(role), content, name=name, position=position, at=at, unique=unique)
         case "toolResult":
             call = as_text(message.get("toolCallId")) or position
             answer = result_block(call, _answer(message.get("content")), failed=message.get("isError") is True)
-            builder.add(session, "user", [answer], name=name, position=position, at=at)
+            builder.add(session, "user", [answer], name=name, position=position, at=at, unique=unique)
         case "bashExecution":
             # The user ran it; the call is stored as the assistant's, since results must follow its calls.
             call = name or position

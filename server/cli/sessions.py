@@ -12,6 +12,7 @@ from esker.server.cli.output import AsJson, console, note, print_json, progress,
 from esker.server.cli.session_view import show_memory
 from esker.server.core.counts import counted
 from esker.server.core.errors import EskerError, NotFound
+from esker.server.core.ids import is_session
 from esker.server.core.json_input import JsonObject
 
 app = typer.Typer(add_completion=False)
@@ -210,7 +211,7 @@ def _reason(row: JsonObject) -> tuple[object, ...]:
 
 def resolve_session(api: Api, name: str) -> str:
     """Return Esker's id of a session given by that id or by the client's own. Raises NotFound, ServerRefused."""
-    if name.startswith("ses_"):
+    if is_session(name):
         return name
     found = api.get("/v1/sessions", external_id=name)["sessions"]
     if not found:

@@ -13,6 +13,7 @@ Prefix = Literal["ses", "grp", "mem", "psg", "ref", "key", "fgt", "qua"]
 
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 _LENGTH = 26
+_SESSION_ID = re.compile(rf"ses_[{_ALPHABET}]{{{_LENGTH}}}")
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 _MEMORY_ID = re.compile(rf"\bmem_[{_ALPHABET}]{{{_LENGTH}}}\b")
 
@@ -27,6 +28,11 @@ def new_id(prefix: Prefix, now: datetime) -> str:
 def new_ids(prefix: Prefix, now: datetime, count: int) -> list[str]:
     """Return `count` new identifiers made at `now`, in the order in which they sort."""
     return sorted(new_id(prefix, now) for _ in range(count))
+
+
+def is_session(name: str) -> bool:
+    """Whether a name is the id that Esker gave to a session; ids of OpenCode begin alike."""
+    return bool(_SESSION_ID.fullmatch(name))
 
 
 def is_passage(text_id: str) -> bool:

@@ -363,6 +363,34 @@ async def test_only_the_hooks_session_of_opencodes_database_is_sent(agent: Agent
     assert await kept(url, "ses_b") == []
 
 
+async def test_a_prompt_is_stored_once_whether_a_hook_told_it_or_opencodes_store(agent: Agent, url: str) -> None:
+    said = {"session_id": "ses_a", "prompt": "We use pnpm.\nAnd vite.", "by_agent": False}
+    parts = [{"id": "ses_a.m.0", "text": "We use pnpm."}, {"id": "ses_a.m.1", "text": "And vite."}]
+    await agent.hook("chat.message", "opencode", parts=parts, **said)
+    order = {"session_id": "ses_b", "prompt": "List the files.", "by_agent": True}
+    await agent.hook("chat.message", "opencode", parts=[{"id": "ses_b.m.0", "text": "List the files."}], **order)
+    await until_kept(url, ["We use pnpm.", "And vite."], "ses_a")
+    data = agent.home / ".local" / "share" / "opencode"
+    data.mkdir(parents=True)
+    store = OpenCodeStore(data / "opencode.db")
+    with closing(store.connection):
+        store.session("ses_a")
+        store.session("ses_b", parent="ses_a")
+        texts = [{"type": "text", "text": text} for text in ("We use pnpm.", "And vite.")]
+        store.message("ses_a", "ses_a.m", "user", *texts)
+        store.message("ses_b", "ses_b.m", "user", {"type": "text", "text": "List the files."})
+        store.message("ses_a", "ses_a.n", "assistant", {"type": "text", "text": "Noted."})
+    elsewhere = agent.at(url, ESKER_STATE_DIR=str(agent.home / "other-state"))
+    for session in ("ses_b", "ses_a"):
+        await elsewhere.hook("session.idle", "opencode", session_id=session)
+    await until_kept(url, ["We use pnpm.", "And vite.", "Noted."], "ses_a")
+    await until_kept(url, ["List the files."], "ses_b")
+    async with httpx2.AsyncClient(base_url=url, timeout=PATIENCE) as http:
+        [child] = (await http.get("/v1/sessions", params={"external_id": "ses_b"})).json()["sessions"]
+        stored = (await http.get(f"/v1/sessions/{child['id']}/messages")).json()["messages"]
+    assert [message["role"] for message in stored] == ["assistant"]
+
+
 async def test_a_session_without_a_transcript_gets_its_messages_from_hooks(agent: Agent, url: str) -> None:
     asked = {"transcript_path": None, "turn_id": "t1"}
     for _ in range(2):

@@ -29,6 +29,36 @@ def session(tmp_path: Path, *lines: Any) -> Path:
     return written(tmp_path / "2026-03-02T09-00-00_p1.jsonl", HEADER, *lines)
 
 
+def forked(name: str, parent: str, at: str) -> dict[str, Any]:
+    """Return the header of a session that was forked from another one."""
+    path = f"/home/me/.pi/agent/sessions/--work--/2026-03-02T09-00-00-000Z_{parent}.jsonl"
+    return {"type": "session", "version": 3, "id": name, "timestamp": at, "cwd": "/work", "parentSession": path}
+
+
+def test_a_line_that_a_fork_copied_belongs_to_the_session_it_was_copied_from(tmp_path: Path) -> None:
+    lines: list[dict[str, Any]] = [
+        {
+            "type": "message",
+            "id": name,
+            "parentId": parent,
+            "timestamp": at,
+            "message": {"role": "user", "content": said},
+        }
+        for name, parent, at, said in (
+            ("a1", None, "2026-03-02T09:00:01Z", "Width is 58."),
+            ("b1", "a1", "2026-03-09T09:00:01Z", "Add a logo."),
+        )
+    ]
+    path = written(tmp_path / "2026-03-09_kid.jsonl", forked("kid", "root", "2026-03-09T09:00:00Z"), *lines)
+    reading = read_transcript(path)
+    assert {each.external_id: shown(each) for each in reading.transcripts} == {
+        "root": ["user: Width is 58."],
+        "kid": ["user: Add a logo."],
+    }
+    alone = forked("kid", "root", "2026-03-02T09:00:00Z")
+    assert only(read_transcript(written(tmp_path / "x.jsonl", alone, *lines))).external_id == "kid"
+
+
 def test_the_branch_that_leads_to_the_last_line_is_the_session(tmp_path: Path) -> None:
     lines = (
         said("a", None, "user", text("One.")),

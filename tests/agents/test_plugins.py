@@ -176,6 +176,23 @@ def test_recalled_memories_are_a_synthetic_part_of_the_prompt(opencode: Plugin) 
     assert received["prompt"] == "What did we decide?"
 
 
+def test_a_prompt_is_told_under_the_ids_that_opencode_stores(opencode: Plugin) -> None:
+    parts = [{"type": "text", "id": f"prt_{n}", "text": f"Line {n}."} for n in range(2)]
+    opencode.call(["chat.message", {"sessionID": "ses_1"}, {"message": {"id": "msg_1"}, "parts": parts}])
+    [(_, received)] = opencode.received()
+    assert received["prompt"] == "Line 0.\nLine 1."
+    assert received["parts"] == [{"id": "prt_0", "text": "Line 0."}, {"id": "prt_1", "text": "Line 1."}]
+    assert received["by_agent"] is False
+
+
+def test_the_prompt_of_a_sub_agents_session_is_told_as_another_agents(opencode: Plugin) -> None:
+    info = {"id": "ses_1", "parentID": "ses_0"}
+    created = ["event", {"event": {"type": "session.created", "properties": {"info": info}}}]
+    opencode.call(created, prompt("Look at the files."))
+    told = [received for name, received in opencode.received() if name == "chat.message"]
+    assert [received["by_agent"] for received in told] == [True]
+
+
 def test_opencode_reports_turns_compactions_and_ends(opencode: Plugin) -> None:
     deleted = ["event", {"event": {"type": "session.deleted", "properties": {"info": {"id": "ses_1"}}}}]
     compacting = ["experimental.session.compacting", {"sessionID": "ses_1"}, {"context": []}]

@@ -3,10 +3,12 @@
 
 import { MARK, ask } from "./ask.ts"
 
-export const Esker = async ({ directory }) => {
+export const Esker = async ({ client, directory }) => {
   if (process.env[MARK]) return {}
   // Contexts by session: fetched once, so that the system prompt stays the same, and again after a compaction.
   const contexts = new Map<string, Promise<string | undefined>>()
+  // Whether a session is that of a sub-agent, whose prompts are orders of another agent.
+  const agents = new Map<string, boolean>()
 
   const send = (event: string, session_id: string, more = {}) =>
     ask("opencode", event, { session_id, cwd: directory, ...more })
@@ -15,6 +17,14 @@ export const Esker = async ({ directory }) => {
     const context = send("session.created", session, { source })
     contexts.set(session, context)
     return context
+  }
+
+  const isAgent = async (session: string): Promise<boolean> => {
+    if (!agents.has(session)) {
+      const found = await client?.session?.get?.({ path: { id: session } }).catch(() => undefined)
+      agents.set(session, Boolean(found?.data?.parentID))
+    }
+    return agents.get(session)
   }
 
   // Errors here must not disturb the agent.
@@ -30,11 +40,15 @@ export const Esker = async ({ directory }) => {
     event: quietly(({ event }) => {
       const session = event.properties?.sessionID ?? event.properties?.info?.id
       if (!session) return
-      if (event.type === "session.created") void start(session, "startup")
+      if (event.type === "session.created") {
+        agents.set(session, Boolean(event.properties.info?.parentID))
+        void start(session, "startup")
+      }
       if (event.type === "session.idle") void send("session.idle", session)
       if (event.type === "session.compacted") void start(session, "compact")
       if (event.type === "session.deleted") {
         contexts.delete(session)
+        agents.delete(session)
         void send("session.deleted", session)
       }
     }),
@@ -44,7 +58,9 @@ export const Esker = async ({ directory }) => {
       const prompt = texts.map((part) => part.text).join("\n")
       const session = input.sessionID
       if (!session || !prompt.trim()) return
-      const text = await send("chat.message", session, { prompt })
+      // Under the ids of its parts, OpenCode's own store is read as well.
+      const parts = texts.map(({ id, text }) => ({ id, text }))
+      const text = await send("chat.message", session, { prompt, parts, by_agent: await isAgent(session) })
       if (!text) return
       const id = `prt_esker${Date.now().toString(36)}${Math.random().toString(36).slice(2, 10)}`
       output.parts.push({ id, sessionID: session, messageID: output.message.id, type: "text", text, synthetic: true })
