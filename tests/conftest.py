@@ -15,12 +15,12 @@ from esker.server.core.config.settings import Settings
 from esker.server.core.records import Principal
 from esker.server.db.database import Database
 from esker.server.db.embedded import Cluster, embedded
-from esker.server.providers.library_model import LibraryModel
 from esker.server.providers.local_embedder import LocalEmbedder
 from esker.server.usecases.authenticate import SCOPES, require_pool
 from esker.server.usecases.parts import Parts
 from evals.scoring.meaning import Meaning
 from tests.support.api import PATIENCE
+from tests.support.bundled_model import BundledModel
 from tests.support.clock import FakeClock
 from tests.support.kept_servers import KeptDatabase, KeptServer, KeptServers
 from tests.support.made import FAST, begin_run, end_run, made_at, scratch
@@ -224,7 +224,7 @@ async def scripted_client(scripted_server: KeptServer) -> AsyncGenerator[httpx2.
 @pytest.fixture(scope="session")
 def minilm() -> LocalEmbedder:
     """The bundled embedding model; loaded on first use, kept for the session."""
-    return LocalEmbedder(lambda: LibraryModel.loaded("bundled", 1, "sentence-transformers:bundled"))
+    return BundledModel()
 
 
 @pytest.fixture(scope="session")

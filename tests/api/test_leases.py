@@ -27,7 +27,8 @@ from esker.server.usecases.reflect import reflect, reflect_leased
 from esker.server.usecases.remember import list_memories
 from esker.server.usecases.run_job import claim_job, run_job
 from tests.support.clock import FakeClock
-from tests.support.databases import WAITING
+from tests.support.databases import until_one_waits
+from tests.support.waiting import eventually
 
 
 class SlowObserver(ExtractiveObserver):
@@ -83,8 +84,7 @@ async def test_a_working_holder_keeps_its_lease_for_any_length_of_time(
     await observer.begun.wait()
     for _ in range(3):
         now = clock.advance(seconds=0.02)
-        while await _until(slow, who) <= now:  # until the next heartbeat
-            pass
+        await eventually(lambda: _until(slow, who), lambda end, now=now: end > now)  # the next heartbeat
         assert await claim_job(slow, who.pool_id, ["observe"]) is None
     observer.go_on.set()
     await working
@@ -174,8 +174,7 @@ async def test_a_reflection_that_commits_while_its_source_is_forgotten_is_forgot
     async with database.tenant(who.pool_id) as connection:
         await sessions.lock(connection, session_id)  # as a reflection that is about to commit
         forgetting = asyncio.create_task(forget_text(parts, who, row.id, with_messages=False))
-        while not (await database.ask(WAITING))[0]["waiting"]:
-            assert not forgetting.done()
+        await until_one_waits(database, forgetting)
         await memories.insert(connection, reflected)
         by = {row.id: Superseder("mem_reflected", row.said_at)}
         await memories.supersede(connection, by, parts.clock())

@@ -20,9 +20,10 @@ from esker.server.store import memories
 from esker.server.usecases.parts import Parts
 from esker.server.usecases.remember import Note, get_memory, remember
 from tests.support.api import PATIENCE, contents, observed, opened, recalled, said
-from tests.support.databases import WAITING, dump
+from tests.support.databases import dump, until_one_waits
 from tests.support.reflecting import OVERTAKEN
 from tests.support.serving import serving
+from tests.support.waiting import eventually
 
 
 async def noted(client: httpx2.AsyncClient, content: str, **more: Any) -> dict[str, Any]:
@@ -184,8 +185,11 @@ async def test_a_server_marks_expired_rows(client: httpx2.AsyncClient, database_
         await psycopg.AsyncConnection.connect(owner_url, autocommit=True) as watching,
         serving(parts),
     ):
-        while await (await watching.execute("SELECT expired FROM memories")).fetchone() != (True,):
-            pass
+
+        async def expired() -> bool:
+            return await (await watching.execute("SELECT expired FROM memories")).fetchone() == (True,)
+
+        await eventually(expired)
     assert (await client.get("/v1/memories?include_superseded=true")).json()["memories"] != []
 
 
@@ -248,8 +252,7 @@ async def test_a_note_that_is_forgotten_while_it_is_written_again_exists_afterwa
     async with asyncio.TaskGroup() as tasks, database.tenant(who.pool_id) as connection:
         await memories.lock_to_delete(connection, [first])  # as in forgetting it
         writing = tasks.create_task(remember(parts, who, [Note("The lighthouse keeper is number seven.")]))
-        while not (await database.ask(WAITING))[0]["waiting"]:
-            assert not writing.done()
+        await until_one_waits(database, writing)
         await memories.delete(connection, [first])
     [again] = writing.result()
     assert (await get_memory(parts, who.pool_id, again)).content == "The lighthouse keeper is number seven."

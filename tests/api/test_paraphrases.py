@@ -19,9 +19,10 @@ from esker.server.usecases.parts import Parts
 from esker.server.usecases.recall import recall
 from esker.server.usecases.recall_request import RecallRequest
 from esker.server.usecases.spending import set_daily_cap
-from tests.support.api import PATIENCE, contents, recalled
+from tests.support.api import PATIENCE, contents, recalled, settled, until
 from tests.support.model_server import ModelServer, ScriptedAnswer, model_server
 from tests.support.serving import serving, serving_meaning
+from tests.support.waiting import eventually
 
 NOTES = ["My sister breeds whippets.", "The crane is checked on Mondays.", "A refund never exceeds the price."]
 QUERY = "Does the family keep dogs?"
@@ -129,14 +130,11 @@ async def test_a_late_model_changes_nothing_is_counted_and_paused(database_url: 
         async with asking(parts) as client:
             answer = await recalled(client, "When is the crane checked?")
             assert (contents(answer), answer["paraphrased"]) == ([NOTES[1]], "late")
-            while (await recalled(client, QUERY))["paraphrased"] != "failed":
-                pass
+            await eventually(lambda: recalled(client, QUERY), lambda answer: answer["paraphrased"] == "failed")
             calls = len(model.asked)
             assert (await recalled(client, "Anything else?"))["paraphrased"] == "failed"
             assert len(model.asked) == calls
-            spent = (await client.get("/v1/spend")).json()
-            while sum(day["calls"] for day in spent["days"]) < calls:
-                spent = (await client.get("/v1/spend")).json()
+            spent = await until(client, "/v1/spend", lambda spent: sum(day["calls"] for day in spent["days"]) >= calls)
             assert {day["purpose"] for day in spent["days"]} == {"recall"}
             assert sum(day["output_tokens"] for day in spent["days"]) == 500 * calls, "at most so many"
     finally:
@@ -247,8 +245,7 @@ async def test_paraphrases_are_searched_for_by_meaning_and_must_stand_out_more(
         others = [f"Invoice {number} was paid on time." for number in range(40)]
         rows = {"memories": [{"content": note} for note in [*NOTES, *others]]}
         assert (await client.post("/v1/memories/batch", json=rows)).status_code == 201
-        while (await recalled(client, meant, ranking="fused"))["pending"]:
-            pass
+        await settled(client, meant, ranking="fused")
         [direct] = (await recalled(client, meant, explain=True))["hits"]
         answer = await recalled(client, "frumious bandersnatch", explain=True)
         assert (await recalled(client, "frumious jabberwock"))["hits"] == []

@@ -34,6 +34,7 @@ from tests.support.databases import dump
 from tests.support.model_server import ScriptedAnswer
 from tests.support.reflecting import OVERTAKEN, fact, kept, pool_reflected, row, scripted
 from tests.support.serving import serving, serving_meaning
+from tests.support.waiting import eventually
 
 FERRY = "The ferry to Skye leaves at seven in the morning."
 RIVER = "Our river is the Rhine."
@@ -82,9 +83,13 @@ async def test_a_message_is_found_by_its_meaning_after_the_worker_embedded_it(
         session = await opened(client)
         await said(client, session, "My sister lives in Rotterdam and breeds whippets.")
         question = "Does anybody in the family keep dogs?"
-        while (answer := await recalled(client, question, explain=True))["pending"] or answer["semantic"] == "degraded":
-            assert answer["pending"] == 1, "texts without a vector are counted"
-        [hit] = answer["hits"]
+
+        def is_embedded(answer: dict[str, Any]) -> bool:
+            waits = answer["pending"] or answer["semantic"] == "degraded"
+            assert not waits or answer["pending"] == 1, "texts without a vector are counted"
+            return not waits
+
+        [hit] = (await eventually(lambda: recalled(client, question, explain=True), is_embedded))["hits"]
     assert (hit["tier"], hit["parts"]["vector_rank"], hit["parts"]["keyword_rank"]) == ("passage", 1, None)
 
 
@@ -378,8 +383,7 @@ async def test_passages_missing_after_a_crash_are_cut_by_the_upkeep(
 ) -> None:
     await lost(parts, pool_id, monkeypatch, FERRY)
     async with beside("the upkeep", lambda: keep_up(parts)):
-        while not await found(parts, pool_id):
-            pass
+        await eventually(lambda: found(parts, pool_id))
     assert await found(parts, pool_id) == [f"user: {FERRY}"]
     assert await cut_all_behind(parts) == 0
 

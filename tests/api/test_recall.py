@@ -22,9 +22,10 @@ from esker.server.usecases.parts import Parts
 from esker.server.usecases.recall import recall
 from esker.server.usecases.recall_request import RecallRequest
 from esker.server.usecases.remember import Note, remember
-from tests.support.api import PATIENCE, contents, observed, opened, recalled, said, tool_text
+from tests.support.api import PATIENCE, contents, observed, opened, recalled, said, settled, tool_text
 from tests.support.reflecting import OVERTAKEN
 from tests.support.serving import serving, serving_meaning
+from tests.support.waiting import eventually
 
 
 @pytest.fixture
@@ -43,12 +44,6 @@ async def noted(client: httpx2.AsyncClient, *notes: str | dict[str, Any]) -> lis
     answer = await client.post("/v1/memories/batch", json={"memories": rows})
     assert answer.status_code == 201, answer.text
     return answer.json()["ids"]
-
-
-async def settled(client: httpx2.AsyncClient) -> None:
-    """Wait until every row has its vector; the suite's timeout is the limit."""
-    while (answer := await recalled(client, "anything"))["pending"] or answer["semantic"] == "degraded":
-        pass
 
 
 FACTS = (
@@ -91,9 +86,9 @@ async def test_a_write_makes_a_row_findable_by_meaning(meaning: httpx2.AsyncClie
     await noted(meaning, "Warm up.")
     await settled(meaning)
     await noted(meaning, FACTS[5])
-    answer: dict[str, Any] = {"hits": []}
-    while not answer["hits"]:
-        answer = await recalled(meaning, "Does anybody in the family keep dogs?")
+    answer = await eventually(
+        lambda: recalled(meaning, "Does anybody in the family keep dogs?"), lambda answer: answer["hits"]
+    )
     assert contents(answer) == [FACTS[5]]
 
 

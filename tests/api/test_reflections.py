@@ -758,9 +758,7 @@ async def test_after_an_undo_a_session_is_not_reflected_until_enough_is_new(
 
     async def shown() -> dict[str, Any]:
         """Return the session when it has no job."""
-        while (found := (await client.get(f"/v1/sessions/{session}")).json())["jobs"]:
-            pass
-        return found
+        return await until(client, f"/v1/sessions/{session}", lambda found: not found["jobs"])
 
     async def calls_after(*texts: str) -> int:
         """Return how often the reflector was called after these were observed."""

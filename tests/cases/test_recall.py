@@ -15,7 +15,7 @@ from esker.server.core.config.settings import Settings
 from esker.server.db.database import Database
 from esker.server.providers.embedders import LocalEmbedder
 from esker.server.usecases.authenticate import create_key, create_pool
-from tests.support.api import PATIENCE, contents, observed, opened, recalled, said, tool_text
+from tests.support.api import PATIENCE, contents, observed, opened, recalled, said, settled, tool_text
 from tests.support.serving import serving_meaning
 
 SAYINGS = (
@@ -38,12 +38,6 @@ async def meaning(database_url: str, minilm: LocalEmbedder) -> AsyncGenerator[ht
         httpx2.AsyncClient(base_url=url, timeout=PATIENCE) as client,
     ):
         yield client
-
-
-async def settled(client: httpx2.AsyncClient) -> None:
-    """Wait until every text has its vector; the suite's timeout is the limit."""
-    while (answer := await recalled(client, "anything"))["pending"] or answer["semantic"] == "degraded":
-        pass
 
 
 def messages(*texts: str, first: int = 1) -> list[dict[str, Any]]:

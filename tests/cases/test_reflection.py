@@ -20,7 +20,7 @@ from esker.server.db.database import Database
 from esker.server.providers.local_embedder import LocalEmbedder
 from esker.server.providers.query_embedders import QueryEmbedders
 from esker.server.usecases.parts import Parts
-from tests.support.api import PATIENCE, contents, observed, opened, recalled, said
+from tests.support.api import PATIENCE, contents, observed, opened, recalled, said, settled, until
 from tests.support.model_server import ModelServer, ScriptedAnswer, model_server
 from tests.support.reflecting import (
     REFLECTOR,
@@ -69,12 +69,6 @@ async def meaning(database_url: str, minilm: LocalEmbedder) -> AsyncGenerator[Bo
         finally:
             stop.set()
             await worker
-
-
-async def settled(client: httpx2.AsyncClient) -> None:
-    """Wait until every row has its vector; the suite's timeout is the limit."""
-    while (answer := await recalled(client, "anything"))["pending"] or answer["semantic"] == "degraded":
-        pass
 
 
 async def worked(client: httpx2.AsyncClient, name: str = "s1", **more: Any) -> str:
@@ -177,8 +171,7 @@ async def test_a_reflector_that_echoes_is_called_a_bounded_number_of_times(both:
         model.asked.clear()
         await said(client, session, *texts)
         await observed(client, session)
-        while (await client.get(f"/v1/sessions/{session}")).json()["jobs"]:
-            pass
+        await until(client, f"/v1/sessions/{session}", lambda shown: not shown["jobs"])
         return calls()
 
     def tokens() -> int:

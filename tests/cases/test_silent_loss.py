@@ -24,6 +24,7 @@ from tests.support.clock import FakeClock
 from tests.support.embedding_server import EmbeddingServer, embedding_server
 from tests.support.model_server import ModelServer, model_server
 from tests.support.serving import serving
+from tests.support.waiting import eventually
 
 
 @dataclass(slots=True)
@@ -42,10 +43,10 @@ class Installation:
 
     async def settled(self, *, pending: int = 0) -> dict[str, Any]:
         """Wait until no more than `pending` rows lack their vector; return what a recall of all rows says."""
-        while True:
-            answer = await recalled(self.client, "river", limit=50, explain=True)
-            if (answer["semantic"], answer["pending"]) == ("weak", pending):
-                return answer
+        return await eventually(
+            lambda: recalled(self.client, "river", limit=50, explain=True),
+            lambda answer: (answer["semantic"], answer["pending"]) == ("weak", pending),
+        )
 
     async def gauge(self, name: str) -> float:
         """Return a gauge of the metrics."""

@@ -29,6 +29,7 @@ from tests.support.made import made_at
 from tests.support.model_server import ModelServer, ScriptedAnswer, model_server
 from tests.support.processes import ROOT, SECONDS, environment, esker, ready, serve, served, using
 from tests.support.serving import serving
+from tests.support.waiting import eventually_here
 
 
 @pytest.fixture
@@ -142,8 +143,7 @@ def test_a_killed_postgres_is_restarted_and_requests_meanwhile_get_503(data_dir:
             if victim.name() == "postgres":
                 victim.kill()
         assert {_status(f"{said['url']}/v1/memories/{memory['id']}") for _ in range(5)} <= {200, 503}
-        while _status(f"{said['url']}/v1/memories/{memory['id']}") != 200:
-            pass
+        eventually_here(lambda: _status(f"{said['url']}/v1/memories/{memory['id']}") == 200)
 
 
 def _status(url: str) -> int:
@@ -200,8 +200,7 @@ async def _killed_in_mid_call(model: ModelServer, **settings: str) -> str:
 def test_no_worker_outlives_its_server(data_dir: Path) -> None:
     with served("--data-dir", str(data_dir), ESKER_EMBEDDER="openai:http://127.0.0.1:1/v1#none") as (process, _):
         family = psutil.Process(process.pid)
-        while not (workers := [c for c in family.children() if "embedding_worker" in c.cmdline()]):
-            pass
+        workers = eventually_here(lambda: [c for c in family.children() if "embedding_worker" in c.cmdline()])
         process.kill()
         process.wait()
         gone, alive = psutil.wait_procs(workers, timeout=SECONDS)
@@ -218,12 +217,9 @@ def test_a_worker_that_dies_is_restarted(data_dir: Path) -> None:
         def workers() -> list[psutil.Process]:
             return [c for c in family.children() if c.pid in {p.pid for p in using(Path("embedding_worker"))}]
 
-        while not (first := workers()):
-            pass
+        first = eventually_here(workers)
         first[0].kill()
-        while not (second := [w for w in workers() if w.pid != first[0].pid]):
-            pass
-        assert second
+        assert eventually_here(lambda: [w for w in workers() if w.pid != first[0].pid])
 
 
 def test_commands_join_the_database_of_a_running_server(data_dir: Path) -> None:
@@ -366,6 +362,5 @@ def test_a_server_started_until_stdin_closes_ends_with_its_parent(data_dir: Path
     ) as process:
         assert ready(process)["url"]
         process.kill()
-        while using(data_dir):
-            pass
+        eventually_here(lambda: not using(data_dir))
     assert holder(data_dir) is None

@@ -20,7 +20,7 @@ from esker.server.usecases.pack import freeze_pack, get_pack
 from esker.server.usecases.parts import Parts
 from esker.server.usecases.remember import Note, remember
 from tests.support.clock import START
-from tests.support.databases import WAITING
+from tests.support.databases import until_one_waits
 from tests.support.filling import fill_pool
 
 
@@ -86,12 +86,6 @@ async def freezing(parts: Parts, pool_id: str, session_id: str) -> AsyncGenerato
         yield connection
 
 
-async def until_somebody_waits(database: Database) -> None:
-    """Return once a connection waits for a lock."""
-    while not (await database.ask(WAITING))[0]["waiting"]:
-        pass
-
-
 async def test_forgetting_a_row_during_the_freezing_of_a_pack_removes_it_from_the_pack(
     parts: Parts, database: Database, who: Principal
 ) -> None:
@@ -99,7 +93,7 @@ async def test_forgetting_a_row_during_the_freezing_of_a_pack_removes_it_from_th
     [secret] = await remember(parts, who, [Note("The river is the Rhine.")])
     async with freezing(parts, who.pool_id, session.id):
         forgetting = asyncio.create_task(forget_text(parts, who, secret, with_messages=False))
-        await until_somebody_waits(database)
+        await until_one_waits(database)
     assert (await forgetting).packs == 1
     assert "Rhine" not in (await get_pack(parts, who.pool_id, session.id)).text
 
@@ -113,7 +107,7 @@ async def test_a_pack_that_is_frozen_during_forgetting_does_not_show_the_forgott
     with psycopg.connect(owner_url) as connection:
         connection.execute("LOCK TABLE audit IN EXCLUSIVE MODE")
         forgetting = asyncio.create_task(forget_text(parts, who, secret, with_messages=False))
-        await until_somebody_waits(database)
+        await until_one_waits(database)
         frozen = asyncio.create_task(get_pack(parts, who.pool_id, session.id))
         await asyncio.wait([frozen], timeout=0)
         while (await database.ask("SELECT count(*) AS n FROM pg_locks WHERE NOT granted"))[0]["n"] < 2:

@@ -1,6 +1,5 @@
 """Speaking to a server as a client does."""
 
-import asyncio
 from collections.abc import Callable
 from typing import Any
 
@@ -8,6 +7,8 @@ import httpx2
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.types import TextContent
+
+from tests.support.waiting import eventually
 
 PATIENCE = 280
 """Seconds that a client of a test waits for an answer: a busy machine is no fault, and the suite's timeout is near."""
@@ -59,8 +60,18 @@ async def tool_text(client: httpx2.AsyncClient, tool: str, **given: Any) -> str:
 
 
 async def until(client: httpx2.AsyncClient, path: str, true_of: Callable[[Any], bool]) -> Any:
-    """Ask again and again until something is true of the answer, and return it; the suite's timeout is the limit."""
-    # Asking without a pause would take the processor from what is awaited.
-    while not true_of(answer := (await client.get(path)).json()):  # noqa: ASYNC110
-        await asyncio.sleep(0.02)
-    return answer
+    """Ask again and again until something is true of the answer, and return it."""
+
+    async def asked() -> Any:
+        return (await client.get(path)).json()
+
+    return await eventually(asked, true_of)
+
+
+async def settled(client: httpx2.AsyncClient, query: str = "anything", **more: Any) -> dict[str, Any]:
+    """Recall until every text has its vector and the model is loaded, and return the last answer."""
+
+    async def asked() -> dict[str, Any]:
+        return await recalled(client, query, **more)
+
+    return await eventually(asked, lambda answer: not answer["pending"] and answer["semantic"] != "degraded")

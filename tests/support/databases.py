@@ -1,5 +1,6 @@
 """A database for each test, cloned from a migrated one."""
 
+import asyncio
 import itertools
 import subprocess
 from collections.abc import Generator
@@ -9,16 +10,28 @@ from typing import LiteralString
 import psycopg
 from psycopg import sql
 
+from esker.server.db.database import Database
 from esker.server.db.embedded import DATABASE, OWNER, Cluster
 from esker.server.db.programs import BINARIES
+from tests.support.waiting import eventually
 
 _numbers = itertools.count()
 
 # Whether any connection waits for a lock in this database.
-WAITING: LiteralString = """
+_WAITING: LiteralString = """
     SELECT count(*) > 0 AS waiting FROM pg_stat_activity
     WHERE datname = current_database() AND wait_event_type = 'Lock'
 """
+
+
+async def until_one_waits(database: Database, working: asyncio.Task[object] | None = None) -> None:
+    """Return once a connection waits for a lock, which `working` must do before it is done."""
+
+    async def waits() -> bool:
+        assert not (working and working.done())
+        return bool((await database.ask(_WAITING))[0]["waiting"])
+
+    await eventually(waits)
 
 
 @contextmanager

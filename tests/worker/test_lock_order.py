@@ -30,7 +30,7 @@ from esker.server.usecases.parts import Parts
 from esker.server.usecases.reembed import roll_back
 from esker.server.usecases.remember import Note, list_memories, remember
 from esker.server.usecases.switch_passages import switch_passages
-from tests.support.databases import WAITING
+from tests.support.databases import until_one_waits
 from tests.support.embedding_server import embedding_server
 
 SESSIONS = 4
@@ -73,7 +73,7 @@ async def test_going_back_waits_for_a_row_that_is_being_forgotten_but_not_vice_v
     async with asyncio.TaskGroup() as tasks, database.tenant(who.pool_id) as connection:
         await memories.lock_to_delete(connection, ids)  # as who forgets them
         going_back = tasks.create_task(roll_back(parts))
-        await until_somebody_waits(database, going_back)
+        await until_one_waits(database, going_back)
         assert len(await memories.delete(connection, ids)) == len(ids)
     [went] = going_back.result()
     assert went.model == "model-8"
@@ -97,7 +97,7 @@ async def test_forgetting_a_passage_locks_all_its_sessions_in_order(
     async with asyncio.TaskGroup() as tasks, database.tenant(who.pool_id) as connection:
         await sessions.lock(connection, ids[0])
         forgetting = tasks.create_task(forget_text(parts, who, passage_id, with_messages=False))
-        await until_somebody_waits(database, forgetting)
+        await until_one_waits(database, forgetting)
         await sessions.lock(connection, ids[1])
     assert forgetting.result().memories == 1
 
@@ -114,7 +114,7 @@ async def test_an_import_waits_for_a_writer_of_its_session_and_sees_the_new_mess
     async with asyncio.TaskGroup() as tasks, database.tenant(other.pool_id) as connection:
         session = await sessions.lock(connection, session_id)
         importing = tasks.create_task(_refused(import_pool(parts, other, b"".join(lines))))
-        await until_somebody_waits(database, importing)
+        await until_one_waits(database, importing)
         await messages.append(connection, session_id, session.last_seq, [own], now)
         await sessions.extend(connection, session_id, [own], now)
     assert importing.result().startswith("Line 5: message 3 ")
@@ -124,12 +124,6 @@ async def _refused(working: Awaitable[object]) -> str:
     with pytest.raises(Conflict) as refused:
         await working
     return str(refused.value)
-
-
-async def until_somebody_waits(database: Database, working: asyncio.Task[object]) -> None:
-    """Return as soon as a transaction waits for a lock."""
-    while not (await database.ask(WAITING))[0]["waiting"]:
-        assert not working.done()
 
 
 @dataclass

@@ -30,6 +30,7 @@ from esker.server.usecases.reembed import SpaceStatus, drop_retired, reembed, ro
 from esker.server.usecases.remember import Note, remember
 from tests.support.clock import FakeClock
 from tests.support.embedding_server import EmbeddingServer, embedding_server
+from tests.support.waiting import eventually
 
 
 @dataclass
@@ -323,8 +324,10 @@ async def test_a_worker_embeds_with_the_chosen_model_and_not_with_that_of_its_se
     running = asyncio.create_task(run_worker(worker, old, stop))
     try:
         await remember(filled, who, [Note("A hill came later.")])
-        while (await by_state(filled))["active"].missing:
-            assert not running.done()
+        states = await eventually(
+            lambda: by_state(filled), lambda states: running.done() or not states["active"].missing
+        )
+        assert not states["active"].missing
     finally:
         stop.set()
         await running
@@ -366,8 +369,10 @@ async def test_a_server_loads_the_model_that_is_being_built_before_recall_needs_
         embedders = QueryEmbedders(lambda setting: make_embedder(settings, setting), settings.embedder)
         asked = len(endpoint.asked)
         try:
-            while len(endpoint.asked) == asked:
-                await recall(replace(filled, embedders=embedders), who.pool_id, RecallRequest("river"))
+            await eventually(
+                lambda: recall(replace(filled, embedders=embedders), who.pool_id, RecallRequest("river")),
+                lambda _: len(endpoint.asked) > asked,
+            )
         finally:
             await embedders.close()
 

@@ -14,6 +14,7 @@ from esker.embedding_worker.worker import run_worker
 from esker.server.core.arrays import Vectors
 from esker.server.core.config.settings import Settings
 from esker.server.core.errors import EmbedderDown, Misconfigured
+from esker.server.core.recall.answer import Recalled
 from esker.server.core.records import NewMemory, Principal, Space
 from esker.server.core.text.indexing import indexed
 from esker.server.db.database import Database
@@ -41,7 +42,9 @@ from esker.server.usecases.recall_request import RecallRequest
 from esker.server.usecases.remember import Note, remember
 from esker.server.usecases.report_status import backlog
 from tests.support.clock import FakeClock
+from tests.support.databases import until_one_waits
 from tests.support.embedding_server import EmbeddingServer, asked_at, embedding_server, known_space
+from tests.support.waiting import eventually
 
 LOADING = "the embedding model is still loading"
 
@@ -364,8 +367,11 @@ async def test_a_pool_is_searched_in_its_own_space_while_another_model_is_config
     embedders = QueryEmbedders(lambda setting: make_embedder(settings, setting), settings.embedder)
     newer = replace(asking, embedders=embedders)
     try:
-        while (found := await recall(newer, who.pool_id, RecallRequest("river"))).semantic != "ok":
-            assert found.reason == LOADING
+        found = await eventually(
+            lambda: recall(newer, who.pool_id, RecallRequest("river")),
+            lambda found: found.semantic == "ok" or found.reason != LOADING,
+        )
+        assert found.semantic == "ok"
         assert [hit.content for hit in found.hits] == ["A river."]
     finally:
         await embedders.close()
@@ -377,8 +383,9 @@ async def test_a_model_that_cannot_be_loaded_says_so_instead_of_loading_for_ever
     setting = "sentence-transformers:/nowhere"
     embedders = QueryEmbedders(lambda _: make_embedder(Settings(), setting), setting)
     broken = replace(asking, embedders=embedders)
-    while (found := await recall(broken, who.pool_id, RecallRequest("river"))).reason == LOADING:
-        pass
+    found = await eventually(
+        lambda: recall(broken, who.pool_id, RecallRequest("river")), lambda found: found.reason != LOADING
+    )
     assert (found.semantic, "cannot be loaded" in (found.reason or "")) == ("degraded", True)
     await embedders.close()
 
@@ -462,11 +469,7 @@ async def test_a_row_that_is_being_forgotten_leaves_no_vector(
         await memories.lock_to_delete(connection, [memory_id])
         await memories.delete(connection, [memory_id])
         storing = asyncio.create_task(store())
-        waiting = (
-            "SELECT count(*) AS n FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
-        )
-        while not (await asking.database.ask(waiting))[0]["n"]:
-            assert not storing.done()
+        await until_one_waits(asking.database, storing)
     assert await storing == 0
     with psycopg.connect(owner_url) as connection:
         count = connection.execute(f"SELECT count(*) FROM embeddings_{space.name}").fetchone()  # type: ignore[arg-type]  # noqa: S608
@@ -507,8 +510,10 @@ async def test_a_model_with_more_dimensions_than_postgres_holds_is_explained(par
             await large.load()
         embedders = QueryEmbedders(lambda _: large, "scripted")
         asking = replace(parts, embedders=embedders)
-        while "dimensions" not in ((await recall(asking, who.pool_id, RecallRequest("river"))).reason or ""):
-            pass
+        await eventually(
+            lambda: recall(asking, who.pool_id, RecallRequest("river")),
+            lambda found: "dimensions" in (found.reason or ""),
+        )
         assert "4,096 dimensions" in embedders.state
 
 
@@ -533,16 +538,21 @@ async def working(database_url: str, embedder: RemoteEmbedder) -> AsyncGenerator
         monkeypatch.undo()
 
 
+async def embedded(parts: Parts, pool_id: str) -> Recalled:
+    """Recall until every row of a pool has its vector, and return the answer."""
+    return await eventually(
+        lambda: recall(parts, pool_id, RecallRequest("river")),
+        lambda found: found.semantic != "degraded" and not found.pending,
+    )
+
+
 async def test_a_write_wakes_the_worker(
     asking: Parts, who: Principal, embedder: RemoteEmbedder, database_url: str
 ) -> None:
     async with working(database_url, embedder):
         for n in range(3):
             await remember(asking, who, [Note(f"River {n}.")])
-            while (found := await recall(asking, who.pool_id, RecallRequest("river"))).pending or (
-                found.semantic == "degraded"
-            ):
-                pass
+            await embedded(asking, who.pool_id)
 
 
 async def test_a_pool_created_later_is_served_as_well(
@@ -552,9 +562,7 @@ async def test_a_pool_created_later_is_served_as_well(
         pool = await create_pool(asking, "later")
         stranger = Principal(pool.id, pool.name, "x", frozenset(SCOPES))
         await remember(asking, stranger, [Note("A river.")])
-        while (found := await recall(asking, pool.id, RecallRequest("river"))).semantic == "degraded" or found.pending:
-            pass
-        assert len(found.hits) == 1
+        assert len((await embedded(asking, pool.id)).hits) == 1
 
 
 @pytest.mark.parametrize("setting", ["magic", "openai:", "openai:http://x", "sentence-transformers:", ""])
