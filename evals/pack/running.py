@@ -1,18 +1,18 @@
 """One run of the suite: store rows, begin a session, and read its pack twice."""
 
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from math import ceil
 
 from esker.server.core.budgets import budgets
-from esker.server.core.errors import InvalidInput
 from esker.server.core.json_input import JsonObject
 from evals.logs import an_id, memory_line, pool_file, session_lines
 from evals.pack.cases import PackCase, StoredRow
 from evals.serving import Server
 
 _EARLIER = "earlier"
+# Rows that are forgotten by one request.
+_TOGETHER = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +51,8 @@ def _context_for(pack_tokens: int) -> int:
 
 
 def _forget_everything(server: Server) -> None:
-    while rows := server.get("/v1/memories", include_superseded="true", limit=200)["memories"]:
-        for row in rows:
-            with suppress(InvalidInput):  # it may have been forgotten with another one
-                server.delete(f"/v1/memories/{row['id']}")
+    while rows := server.get("/v1/memories", include_superseded="true", limit=_TOGETHER)["memories"]:
+        server.post("/v1/forget", {"ids": [row["id"] for row in rows]})
 
 
 def _lines(case: PackCase, now: datetime) -> list[JsonObject]:

@@ -98,17 +98,19 @@ async def test_without_a_key_every_event_is_acted_on(idle: httpx2.AsyncClient) -
         assert (await pack(idle, session))["version"] == version
 
 
-@pytest.mark.parametrize("kind", ["compaction_pending", "evicted"])
-async def test_everything_is_observed_before_a_compaction(idle: httpx2.AsyncClient, kind: str) -> None:
-    session = await opened(idle)
-    messages = [{"external_id": f"m{n}", "role": "user", "content": f"{RULE} {'word ' * 9_000}"} for n in range(5)]
-    await said(idle, session, *messages)
-    assert (await told(idle, session, kind))["observing"]
-    await covered(idle, session)
-    shown = (await idle.get(f"/v1/sessions/{session}")).json()
-    assert (shown["observed_messages"], shown["coverage"], shown["lost"]) == (5, 1.0, 0)
-    assert shown["groups"] > 1
-    assert not (await told(idle, session, kind))["observing"]
+async def test_everything_is_observed_before_a_compaction(idle: httpx2.AsyncClient) -> None:
+    output = {"type": "tool_result", "tool_use_id": "t", "content": "word " * 9_000}
+    content = [{"type": "text", "text": RULE}, output]
+    messages = [{"external_id": f"m{n}", "role": "user", "content": content} for n in range(5)]
+    for kind in ("compaction_pending", "evicted"):
+        session = await opened(idle, kind)
+        await said(idle, session, *messages)
+        assert (await told(idle, session, kind))["observing"]
+        await covered(idle, session)
+        shown = (await idle.get(f"/v1/sessions/{session}")).json()
+        assert (shown["observed_messages"], shown["coverage"], shown["lost"]) == (5, 1.0, 0)
+        assert shown["groups"] > 1
+        assert not (await told(idle, session, kind))["observing"]
 
 
 async def test_a_pack_is_frozen_again_only_after_the_client_dropped_messages(
