@@ -116,9 +116,8 @@ async def test_a_briefing_shows_the_task_of_the_projects_latest_session(
     assert (await briefing(client, project="other"))["session"] is None
 
 
-@pytest.mark.parametrize("tokens", [100, 200, 1_000])
 async def test_a_briefing_never_exceeds_its_token_budget(
-    asked_model: tuple[httpx2.AsyncClient, ModelServer], tokens: int
+    asked_model: tuple[httpx2.AsyncClient, ModelServer],
 ) -> None:
     client, model = asked_model
     session = await opened(client, project="p" * 500)
@@ -127,10 +126,11 @@ async def test_a_briefing_never_exceeds_its_token_budget(
     await observed(client, session)
     for number in range(60):
         await noted(client, f"Rule {number}: " + "obey the harbour master " * (1 + number % 5), project="p" * 500)
-    found = await briefing(client, project="p" * 500, tokens=tokens)
-    assert found["tokens"] == estimate_tokens(found["text"]) <= tokens
-    assert found["left_out"] > 0
-    assert "Current task: word" in found["text"]
+    for tokens in (100, 200, 1_000):
+        found = await briefing(client, project="p" * 500, tokens=tokens)
+        assert found["tokens"] == estimate_tokens(found["text"]) <= tokens
+        assert found["left_out"] > 0
+        assert "Current task: word" in found["text"]
 
 
 async def test_a_row_cannot_break_out_of_its_line_and_identical_rows_are_shown_once(client: httpx2.AsyncClient) -> None:

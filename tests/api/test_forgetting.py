@@ -12,8 +12,9 @@ import pytest
 
 from esker.server.core.facts.forgetting import ForgetRequest, Selection
 from esker.server.core.records import Principal
-from esker.server.providers.text_processes import TextProcesses
+from esker.server.providers.text_processes import LONG, TextProcesses
 from esker.server.store import audit, sessions
+from esker.server.usecases import saying
 from esker.server.usecases.authenticate import SCOPES, create_pool
 from esker.server.usecases.export import export
 from esker.server.usecases.forget import forget
@@ -482,18 +483,21 @@ async def test_a_crash_before_the_end_leaves_everything_as_it_was(
     assert (await forget(parts, who, ForgetRequest(Selection(words=["Xanadu"])))).left == {}
 
 
-async def test_long_texts_are_searched_in_child_processes_and_in_slices(parts: Parts, who: Principal) -> None:
+async def test_long_texts_are_searched_in_child_processes_and_in_slices(
+    parts: Parts, who: Principal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(saying, "_MOST_CHARACTERS", 2 * LONG)
     processes = CountingProcesses()
     parts = replace(parts, processes=processes)
     session = await open_session(parts, who.pool_id, SessionRequest("api", "s1"))
-    long = f"{VAULT} {'word ' * 120_000}"
+    long = f"{VAULT} {'word ' * (LONG // 5)}"
     batch = [IncomingMessage(f"m{number}", "user", f"{number} {long}") for number in range(6)]
     await ingest(parts, who.pool_id, session.id, batch)
     processes.made.clear()
     await forget(parts, who, ForgetRequest(Selection(words=["Xanadu"])))
     searched = [characters for name, characters in processes.made if name == "_saying"]
     assert sum(searched) >= 6 * len(long)
-    assert max(searched) < 6 * len(long)
+    assert LONG < max(searched) < 3 * len(long)
 
 
 async def test_forgetting_a_word_while_it_is_being_said_loses_nothing_else(

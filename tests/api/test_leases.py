@@ -12,6 +12,7 @@ from esker.server.core.config.settings import Settings
 from esker.server.core.conversation.records import Role
 from esker.server.core.errors import LeaseLost, ModelDown, ModelFailed
 from esker.server.core.facts.records import Observed, Superseder, TranscriptSlice
+from esker.server.core.json_input import Json
 from esker.server.core.records import Filter, Lease, Memory, NewMemory, Principal
 from esker.server.core.text.indexing import indexed
 from esker.server.db.database import Database
@@ -249,7 +250,8 @@ async def test_progress_resets_the_count_of_failures(parts: Parts, who: Principa
     changes = {"job_attempts": 2, "observe_tokens": 1}
     stumbling = replace(parts, observer=Stumbling(), settings=parts.settings.model_copy(update=changes))
     session = await open_session(parts, who.pool_id, SessionRequest("api", "s1"))
-    long = "word " * 30_000
+    # No two of them fit into a slice, and the observer is quickly through the output of a tool.
+    long: Json = [{"type": "tool_result", "tool_use_id": "t", "content": "word " * 30_000}]
     await ingest(stumbling, who.pool_id, session.id, [IncomingMessage(f"m{n}", "user", long) for n in range(6)])
     for _ in range(20):
         if lease := await claim_job(stumbling, who.pool_id, ["observe"]):

@@ -200,14 +200,14 @@ async def test_messages_without_text_are_covered_without_a_model_call(
 async def test_a_backlog_is_shown_once_in_ordered_slices(client: httpx2.AsyncClient, model: ModelServer) -> None:
     model.say({"facts": []})
     session = await opened(client)
-    for n in range(30):
+    for n in range(20):
         await said(
             client, session, {"external_id": f"m{n}", "role": "user", "content": f"Turn {n}. " + "word " * 4_000}
         )
     await observed(client, session)
-    assert len(model.asked) >= 4
+    assert len(model.asked) >= 3
     numbers = [number for asked in range(len(model.asked)) for number in _numbers(model.prompt(asked))]
-    assert numbers == list(range(1, 31))
+    assert numbers == list(range(1, 21))
 
 
 def _numbers(prompt: str) -> list[int]:
@@ -415,7 +415,7 @@ async def test_slots_of_an_answer_are_bounded_redacted_and_never_blank(
     client: httpx2.AsyncClient, model: ModelServer
 ) -> None:
     secret = "ghp_" + "a1B2" * 9
-    many = [{**FACT, "text": f"The river {word} is mentioned."} for word in words(3_000)]
+    many = [{**FACT, "text": f"The river {word} is mentioned. {'It was told at length. ' * 5}"} for word in words(900)]
     answer = {"facts": [{**FACT, "text": " "}, {**FACT, "text": "\u200b"}, *many]}
     answer |= {"current_task": f"Use {secret} " + "x" * 5_000, "thread_title": "y" * 5_000}
     model.say(answer)
@@ -424,7 +424,7 @@ async def test_slots_of_an_answer_are_bounded_redacted_and_never_blank(
     report = await observed(client, session)
     assert len(model.asked) == 2
     assert "8,000" in model.prompt()
-    assert 500 < report["memories"] < 1_500
+    assert 150 < report["memories"] < 400
     shown = (await client.get(f"/v1/sessions/{session}")).json()
     assert secret not in shown["current_task"]
     assert len(shown["current_task"]) < 600

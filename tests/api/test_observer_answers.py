@@ -613,7 +613,7 @@ OVERHEAD_TOKENS = 100
 """Tokens of the prompt besides the rows."""
 
 
-@pytest.mark.parametrize("texts", [35, pytest.param(100, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("texts", [25, pytest.param(100, marks=pytest.mark.slow)])
 async def test_a_backlog_drains_in_order_with_prompts_of_constant_size(
     client: httpx2.AsyncClient, model: ModelServer, texts: int
 ) -> None:
@@ -628,7 +628,7 @@ async def test_a_backlog_drains_in_order_with_prompts_of_constant_size(
     model.say(answer)
     session = await opened(client)
     start = datetime(2026, 3, 2, tzinfo=UTC)
-    words = [*(f"User {n + 1}. " + "word " * 2_950 for n in range(texts)), *["Yes."] * 15 * texts]
+    words = [*(f"User {n + 1}. " + "word " * 2_950 for n in range(texts)), *["Yes."] * 5 * texts]
     sent = [start + timedelta(minutes=11 * n) for n in range(len(words))]
     batch = [
         {"external_id": f"m{n}", "role": "user", "content": text, "sent_at": time.isoformat()}
