@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import LiteralString
 
 import psycopg
+from psycopg import sql
 from psycopg.conninfo import make_conninfo
 from psycopg.errors import DeadlockDetected, LockNotAvailable
 
@@ -25,6 +26,9 @@ _KEPT = "kept"
 # The relations of a database, the planner's knowledge of their sizes, and the bytes on disk.
 _SHAPE: LiteralString = """
     SELECT count(*), sum(reltuples), pg_database_size(current_database()) FROM pg_class
+"""
+_VECTORS: LiteralString = """
+    SELECT relname FROM pg_class WHERE relname ^@ 'embeddings_' AND relkind = 'r'
 """
 _END_OTHERS: LiteralString = """
     SELECT pg_terminate_backend(pid) FROM pg_stat_activity
@@ -60,12 +64,14 @@ class KeptDatabase:
         It cannot if a job still runs, if there are other relations or too many deleted rows, or if it is locked.
         """
         try:
-            # Everything belongs to a pool, apart from vectors; and tables of vectors are other relations.
+            # Everything belongs to a pool, apart from vectors.
             async with self.owner.transaction():
                 jobs = await self.owner.execute("DELETE FROM jobs RETURNING state")
                 running = [state for (state,) in await jobs.fetchall() if state == "running"]
                 await self.owner.execute("DELETE FROM pools")
                 await self.owner.execute("INSERT INTO pools (name) VALUES ('default')")
+                for (vectors,) in await (await self.owner.execute(_VECTORS)).fetchall():
+                    await self.owner.execute(sql.SQL("DROP TABLE {}").format(sql.Identifier(vectors)))
         except (DeadlockDetected, LockNotAvailable):  # something that was begun earlier still writes
             return False
         relations, rows, size = await _shape(self.owner)
