@@ -8,6 +8,7 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 
 from esker.server.agents.regular_file import opened_plain
 from esker.server.core.config.exclusion_patterns import ExclusionPattern, parse_pattern, parts_of
+from esker.server.core.project_names import project_name
 
 _REMOTE = re.compile(r'remote "(.+)"')
 
@@ -16,12 +17,12 @@ def project_of(cwd: str) -> str | None:
     """Return the project of a directory: owner/name of its git remote, else the name of its git root, else its own
     name, or None.
 
-    Links are followed, and a worktree has the project of its repository. The project of a directory that is not on this
-    machine is its last part.
+    The name is in lower case. Links are followed, and a worktree has the project of its repository. The project of a
+    directory that is not on this machine is its last part.
     """
     if root := _root(cwd):
         return _name_of(root)
-    return (PureWindowsPath(cwd) if "\\" in cwd else PurePosixPath(cwd)).name or None
+    return project_name((PureWindowsPath(cwd) if "\\" in cwd else PurePosixPath(cwd)).name) or None
 
 
 def repository_of(cwd: str) -> str | None:
@@ -34,7 +35,7 @@ def _name_of(root: Path) -> str | None:
     common = _git_folder(root / ".git")
     # A bare repository is the named folder itself; otherwise the named folder contains `.git`.
     home = common.parent if common.name == ".git" else common
-    return _remote(common / "config") or home.name.removesuffix(".git") or None
+    return _remote(common / "config") or project_name(home.name.removesuffix(".git")) or None
 
 
 def is_excluded(cwd: str | None, project: str | None, exclude: Iterable[str]) -> bool:
@@ -129,4 +130,4 @@ def repository_path(url: str) -> str | None:
     on_host = colon and "/" not in scheme and not url.startswith("file:")
     parts = [part for part in re.sub(r"[?#].*", "", path).split("/") if part]
     name = "/".join(parts if on_host else parts[-2:]).removesuffix(".git")
-    return name or None
+    return project_name(name) or None

@@ -23,6 +23,7 @@ from esker.server.core.errors import Conflict, InvalidInput
 from esker.server.core.json_input import JsonObject
 from esker.server.core.pool.daily_log import Logged, LoggedSession, daily_logs, first_line, is_log_name
 from esker.server.core.pool.memory_file import Remembered, entries_of, merge
+from esker.server.core.project_names import project_name
 from esker.server.usecases.authenticate import require_pool
 from esker.server.usecases.export import export as lines_of
 from esker.server.usecases.parts import Parts
@@ -35,7 +36,13 @@ exports = typer.Typer(
 )
 app.add_typer(exports, name="export")
 
-ExportedProject = Annotated[str | None, typer.Option(help="Only this project, and rows without a project.")]
+ExportedProject = Annotated[
+    str | None,
+    typer.Option(
+        callback=lambda name: project_name(name) if name else name,
+        help="Only this project, and rows without a project.",
+    ),
+]
 _PAGE = 1_000
 # Memory is for its owner's eyes, unless they say otherwise.
 _MODE = 0o600

@@ -8,6 +8,7 @@ from fastapi.responses import PlainTextResponse
 
 from esker.server.core.conversation.records import Passage
 from esker.server.core.facts.forgetting import Receipt
+from esker.server.core.project_names import project_name
 from esker.server.core.recall.answer import Recalled
 from esker.server.core.recall.expansion import Expansion
 from esker.server.core.recall.expansion_fit import MIN_TOKENS
@@ -73,7 +74,7 @@ async def listed(
     filters = Filter(
         moment=parts.clock(),
         session=session_id,
-        project=project,
+        project=project_name(project) if project else project,
         kinds=kind,
         tags=tag,
         priorities=at_least(min_priority),

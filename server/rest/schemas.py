@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Annotated, Literal
 
 from fastapi import Query
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, computed_field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, computed_field
 
 from esker.server.core.context.assembly import ContextTokens
 from esker.server.core.context.session_memory import Counters, GroupSummary, MemoryState, PackVersion
@@ -15,6 +15,7 @@ from esker.server.core.errors import named
 from esker.server.core.facts.forgetting import Quarantine
 from esker.server.core.facts.records import Reflection
 from esker.server.core.pack.reasons import PackExplanation
+from esker.server.core.project_names import project_name
 from esker.server.core.records import (
     AskedTier,
     Category,
@@ -48,7 +49,7 @@ def _blank_is_none(value: object) -> object:
 ExternalId = Annotated[str, Field(min_length=1, max_length=512)]
 ClientName = Annotated[str, Field(min_length=1, max_length=64), BeforeValidator(_not_blank)]
 PageLimit = Annotated[int, Query(ge=1, le=1_000)]
-ProjectName = Annotated[str, Field(min_length=1, max_length=512)]
+ProjectName = Annotated[str, Field(min_length=1, max_length=512), AfterValidator(project_name)]
 OptionalProject = Annotated[ProjectName | None, BeforeValidator(_blank_is_none)]
 Tag = Annotated[str, Field(min_length=1, max_length=100)]
 QueryText = Annotated[str, Field(min_length=1, max_length=MAX_QUERY_CHARACTERS), BeforeValidator(_not_blank)]

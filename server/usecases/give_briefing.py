@@ -6,6 +6,7 @@ from esker.server.core.errors import InvalidInput
 from esker.server.core.json_input import clean_text
 from esker.server.core.pack.briefing import MIN_TOKENS, Briefing, brief
 from esker.server.core.pack.walks import walks_for
+from esker.server.core.project_names import project_name
 from esker.server.core.redaction import redact
 from esker.server.store import memories, sessions
 from esker.server.usecases.know_project import unknown_project
@@ -23,8 +24,8 @@ async def give_briefing(parts: Parts, pool_id: str, project: str | None, tokens:
     """
     if not MIN_TOKENS <= tokens <= MAX_TOKENS:
         raise InvalidInput(f"tokens must be between {MIN_TOKENS} and {MAX_TOKENS:,}.")
-    # Project names are stored redacted.
-    project = redact(clean_text(project)).strip() or None if project else None
+    # Project names are stored redacted and in lower case.
+    project = project_name(redact(clean_text(project)).strip()) or None if project else None
     now = parts.clock()
     async with parts.database.moment(pool_id) as connection:
         session = await sessions.latest_with_task(connection, project)

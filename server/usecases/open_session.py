@@ -6,6 +6,7 @@ from esker.server.core.clock import zone
 from esker.server.core.conversation.records import StoredMessage, StoredSession
 from esker.server.core.ids import new_id
 from esker.server.core.page_cursor import PageCursor
+from esker.server.core.project_names import project_name
 from esker.server.core.records import Job
 from esker.server.core.redaction import redact, redact_name
 from esker.server.store import groups, jobs, messages, sessions
@@ -30,17 +31,18 @@ async def open_session(parts: Parts, pool_id: str, asked: SessionRequest) -> Sto
     if asked.timezone is not None:
         zone(asked.timezone)
     now = parts.clock()
-    project = redact(asked.project) if asked.project else None
+    named = redact(asked.project) if asked.project else None
+    project = project_name(named) if named else None
     cwd = redact(asked.cwd) if asked.cwd else None
     async with parts.database.tenant(pool_id) as connection:
-        # Its client still calls it so, but that name is to be forgotten.
-        renamed = await new_names(connection, dict.fromkeys(filter(None, (project, cwd))))
+        # Its client still calls it so, but that name is to be forgotten, perhaps as it was written before.
+        renamed = await new_names(connection, dict.fromkeys(filter(None, (named, project, cwd))))
         return await sessions.upsert(
             connection,
             session_id=new_id("ses", now),
             client=redact_name(asked.client),
             external_id=redact_name(asked.external_id),
-            project=renamed.get(project, project) if project else None,
+            project=renamed.get(named or "") or renamed.get(project or "", project),
             cwd=renamed.get(cwd, cwd) if cwd else None,
             timezone=asked.timezone,
             effective_context=asked.effective_context,

@@ -8,6 +8,7 @@ from esker.server.core.clock import as_utc, zone
 from esker.server.core.conversation.records import StoredSession
 from esker.server.core.errors import InvalidInput
 from esker.server.core.json_input import clean_text
+from esker.server.core.project_names import project_name
 from esker.server.core.records import AskedTier, Filter, Kind, Priority, Ranking, Scope, Tier, at_least
 from esker.server.core.redaction import redact
 from esker.server.db.database import Connection
@@ -70,7 +71,7 @@ def checked(asked: RecallRequest) -> RecallRequest:
     return replace(
         asked,
         query=query,
-        project=redact(clean_text(asked.project)) if asked.project and asked.project.strip() else None,
+        project=project_name(redact(clean_text(asked.project))) if asked.project and asked.project.strip() else None,
         session_id=clean_text(asked.session_id) if asked.session_id else None,
     )
 

@@ -9,6 +9,7 @@ from itertools import groupby
 from esker.server.core.budgets import MIN_REFLECTION_TOKENS
 from esker.server.core.errors import InvalidInput, RowsChanged
 from esker.server.core.facts.records import ReflectionTask
+from esker.server.core.project_names import project_name
 from esker.server.core.records import Lease, Memory
 from esker.server.core.redaction import redact
 from esker.server.db.database import Connection
@@ -93,7 +94,8 @@ def _checked(asked: PoolReflection) -> PoolReflection:
         raise InvalidInput("min_age_days must be between 0 and 36,500.")
     if asked.target_tokens is not None and not MIN_TARGET_TOKENS <= asked.target_tokens <= BATCH_TOKENS:
         raise InvalidInput(f"target_tokens must be between {MIN_TARGET_TOKENS} and {BATCH_TOKENS:,}.")
-    return PoolReflection(redact(asked.project) if asked.project else None, asked.min_age_days, asked.target_tokens)
+    project = project_name(redact(asked.project)) if asked.project else None
+    return PoolReflection(project, asked.min_age_days, asked.target_tokens)
 
 
 async def _batches(parts: Parts, connection: Connection, asked: PoolReflection) -> list[list[Memory]]:
@@ -130,7 +132,7 @@ def _requested_options(lease: Lease) -> PoolReflection:
     given = lease.options
     project, days, target = given.get("project"), given.get("min_age_days"), given.get("target_tokens")
     return PoolReflection(
-        project if isinstance(project, str) else None,
+        project_name(project) if isinstance(project, str) else None,
         float(days) if isinstance(days, (int, float)) else None,
         int(target) if isinstance(target, (int, float)) else None,
     )

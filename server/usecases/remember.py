@@ -11,6 +11,7 @@ from esker.server.core.conversation.records import Passage, StoredSession
 from esker.server.core.dates.mentioned import mentioned_time
 from esker.server.core.errors import Conflict, InvalidInput, NotFound
 from esker.server.core.ids import is_passage, new_ids
+from esker.server.core.project_names import project_name
 from esker.server.core.records import Category, Filter, Memory, NewMemory, Principal, Priority, SourcedMemory
 from esker.server.core.redaction import redact, redact_name
 from esker.server.core.sources import sourced
@@ -148,7 +149,7 @@ def prepare(note: Note, now: datetime) -> PreparedNote:
     return PreparedNote(
         note,
         content,
-        redact(note.project) if note.project else None,
+        project_name(redact(note.project)) if note.project else None,
         tuple(dict.fromkeys(redact(tag) for tag in note.tags)),
         in_zone(note.said_at or now, "UTC"),
     )

@@ -32,6 +32,8 @@ DONE = {
     11: "50ff48db55c4cd9c5cacd33a90bd4c3df30e073557bbd5d277ce5a54ac2c5681",
     12: "0ca2bed6cbc4b30c72739fcd3645fc2a92cc00197f7a94256a8e3c4ca158265b",
     13: "cda94e9a6dc7627f72616ddcd120f81628683dacdccb5ec1e0c2ffd94c404d83",
+    14: "5f681d9cba61b2c164c8296cef4a3c7971c94ed2f520f99a3dbef579ac3b3785",
+    15: "f6577219e8dc3c35571570bfce6c147ef52d742c471ca91d851898bf46d41feb",
 }
 
 
@@ -299,6 +301,32 @@ def test_the_upgrade_keeps_every_row_findable(empty_url: str, monkeypatch: pytes
     assert waiting == [("mem_b", "m", 2)]
     assert sizes == [(2, 4)]
     assert numbers == [("mem_a",), ("mem_b",)]
+
+
+def test_the_upgrade_makes_one_project_of_all_spellings(empty_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "migrations", lambda: _shipped[:14])
+    migrate(empty_url)
+    with psycopg.connect(empty_url) as connection:
+        connection.execute(_BEFORE_NAMES)
+    monkeypatch.setattr(module, "migrations", lambda: _shipped)
+    migrate(empty_url)
+    with psycopg.connect(empty_url) as connection:
+        sessions = connection.execute("SELECT project FROM sessions ORDER BY id").fetchall()
+        memories = connection.execute("SELECT project FROM memories ORDER BY id").fetchall()
+    assert sessions == [("acme/shop",), ("acme/shop",), ("c:/work/shop",), (r"a\b",), (None,)]
+    assert memories == [("acme/shop",)]
+
+
+_BEFORE_NAMES = r"""
+    INSERT INTO sessions (pool_id, id, client, external_id, project, timezone, effective_context, created_at, begun_at)
+    SELECT p.id, s.id, 'api', s.id, s.project, 'UTC', 200000, now(), now()
+    FROM pools p, (VALUES ('1', 'Acme/Shop'), ('2', 'acme/shop'), ('3', 'C:\Work\Shop'), ('4', 'a\B'), ('5', NULL))
+        AS s (id, project);
+    INSERT INTO memories (pool_id, id, kind, priority, category, trust, content, content_hash, author, project, tokens,
+                          parts, terms, said_at, last_used_at, created_at)
+    SELECT id, 'mem_a', 'note', 'medium', 'fact', 'user', 'x', 'h', 'a', 'ACME/Shop', 1, 1, 1, now(), now(), now()
+    FROM pools;
+"""
 
 
 _BEFORE_NUMBERS = """

@@ -18,6 +18,7 @@ from esker.server.core.facts.records import ReflectionState
 from esker.server.core.invalid_values import problem_with
 from esker.server.core.json_input import Json, parse_json
 from esker.server.core.pack.records import PackReason
+from esker.server.core.project_names import project_name
 from esker.server.core.records import Category, Facet, Kind, Priority, ReflectionScope, Trust
 from esker.server.core.redaction import redact_content, redact_json, redact_name
 
@@ -104,6 +105,9 @@ class PackLine(_StrictLine):
         return self
 
 
+ProjectName = Annotated[str, AfterValidator(project_name)]
+
+
 class SessionLine(_StrictLine):
     """A session with its events and its pack, without its counters, which its messages and groups determine."""
 
@@ -111,7 +115,7 @@ class SessionLine(_StrictLine):
     id: SessionId
     client: NonEmptyText
     external_id: NonEmptyText
-    project: str | None
+    project: ProjectName | None
     cwd: str | None
     timezone: Annotated[str, AfterValidator(_zone)]
     effective_context: Annotated[int, Field(ge=1_000, le=10_000_000)]
@@ -203,7 +207,7 @@ class MemoryLine(_StrictLine):
     author: str
     session_id: SessionId | None
     group_id: GroupId | None
-    project: str | None
+    project: ProjectName | None
     tags: list[str]
     source_seqs: list[Seq]
     source_ids: list[MemoryId]
@@ -247,7 +251,7 @@ class ReflectionLine(_StrictLine):
     id: ReflectionId
     scope: ReflectionScope
     session_id: SessionId | None
-    project: str | None
+    project: ProjectName | None
     reflector: str
     state: ReflectionState
     level: Annotated[int, Field(ge=0, le=3)]
