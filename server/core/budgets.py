@@ -12,9 +12,53 @@ KNOWN_MEMORY_TOKENS = 4_000
 """The most tokens of memories from the agent's pack and recalls that the observer is shown, in addition."""
 RELATED_MEMORY_TOKENS = 2_000
 """The most tokens of related memories of the project that the observer is shown, in addition."""
+SMALL_CONTEXT_TOKENS = 64_000
+"""Below so many tokens of a model's context, a full request to observe does not fit."""
+GUESSED_CONTEXT_TOKENS = 16_000
+"""Tokens of a context that a request did not fit into, if its server does not say how many it has."""
 MIN_REFLECTION_TOKENS = 1_000
 """The fewest tokens of rows that are reflected without a request: fewer are not worth a call of a model."""
 DEFAULT_EFFECTIVE_CONTEXT = 200_000
+# Tokens of a small model's instructions and schema, and of the lines around what it is shown, at most.
+_SMALL_INSTRUCTIONS = 1_000
+# The share of a context that is used: a model's tokens are estimated.
+_USED = 0.85
+
+
+@dataclass(frozen=True, slots=True)
+class ObserverBudget:
+    """The most tokens of each part of one observer call."""
+
+    transcript: int = MAX_TRANSCRIPT_TOKENS
+    previous: int = PREVIOUS_OBSERVATION_TOKENS
+    known: int = KNOWN_MEMORY_TOKENS
+    related: int = RELATED_MEMORY_TOKENS
+    answer: int = 2 * MAX_OBSERVATION_TOKENS
+    """JSON costs more than the facts in it."""
+
+
+LARGE_OBSERVER = ObserverBudget()
+_SMALL_OBSERVER = ObserverBudget(transcript=7_000, previous=1_000, known=0, related=1_000, answer=3_000)
+
+
+def small_observer(context: int | None) -> ObserverBudget:
+    """Return the budget of a small model, whose context has so many tokens if that is known."""
+    full = _SMALL_OBSERVER
+    most = full.transcript + full.previous + full.related + full.answer
+    room = most if context is None else max(0, int(context * _USED) - _SMALL_INSTRUCTIONS)
+    part = min(1.0, room / most)
+    return ObserverBudget(
+        transcript=max(200, int(full.transcript * part)),
+        previous=int(full.previous * part),
+        known=0,
+        related=int(full.related * part),
+        answer=max(300, int(full.answer * part)),
+    )
+
+
+def small_reflection(context: int | None) -> int:
+    """Return the most tokens of rows that a small model is given to condense: a fifth of its context."""
+    return max(500, min(4_000, (context or 20_000) // 5))
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,3 +85,7 @@ def budgets(effective_context: int) -> Budgets:
 def reflect_trigger(effective_context: int, reflect_at_tokens: int | None) -> int:
     """Return at how many tokens of live observations a session is reflected: its own number, else its budget."""
     return max(MIN_REFLECTION_TOKENS, reflect_at_tokens or budgets(effective_context).observation_tokens)
+
+
+REFLECTION_TOKENS = budgets(DEFAULT_EFFECTIVE_CONTEXT).observation_tokens
+"""Tokens of rows that are condensed at a time, whatever the session's context; a larger row is condensed alone."""

@@ -155,6 +155,10 @@ class ContextExceeded(RequestRefused):
 
     hint = "Let the server give its model a longer context, or choose a model that has one."
 
+    def __init__(self, message: str, *, context: int | None = None) -> None:
+        super().__init__(message)
+        self.context = context
+
 
 class UnusableAnswer(ModelFailed):
     """The language model's answer cannot be used."""

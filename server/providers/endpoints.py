@@ -30,6 +30,8 @@ class Endpoint:
     structured: Structured = "schema"
     temperature: float | None = None
     protocol: Protocol = "messages"
+    size: Literal["auto", "small", "large"] = "auto"
+    context_tokens: int | None = None
 
     @classmethod
     def of(cls, settings: Settings) -> "Endpoint":
@@ -43,6 +45,8 @@ class Endpoint:
             structured=settings.llm_structured,
             temperature=settings.llm_temperature,
             protocol=settings.llm_protocol,
+            size=settings.llm_size,
+            context_tokens=settings.llm_context_tokens,
         )
 
     @property

@@ -1,5 +1,6 @@
 """The extractive observer and reflector. Their rules are loaded with the first work: a start needs none of them."""
 
+from esker.server.core.budgets import LARGE_OBSERVER, REFLECTION_TOKENS, ObserverBudget
 from esker.server.core.facts.records import Observed, Reflected, ReflectionTask, TranscriptSlice
 from esker.server.core.json_input import characters
 from esker.server.core.records import EXTRACTIVE
@@ -18,6 +19,10 @@ class ExtractiveObserver:
     def __init__(self, processes: TextProcesses | None = None) -> None:
         self._processes = processes or TextProcesses()
 
+    async def budget(self) -> ObserverBudget:
+        """Return the usual budget."""
+        return LARGE_OBSERVER
+
     async def observe(self, shown: TranscriptSlice, meter: Meter) -> Observed:
         """Return the facts of a slice, each citing the messages whose words it uses."""
         long = sum(characters([*message.content]) for message in shown.messages)
@@ -34,6 +39,10 @@ class ExtractiveReflector:
 
     def __init__(self, processes: TextProcesses | None = None) -> None:
         self._processes = processes or TextProcesses()
+
+    async def batch_tokens(self) -> int:
+        """Return the usual size of a task."""
+        return REFLECTION_TOKENS
 
     async def reflect(self, task: ReflectionTask, meter: Meter) -> Reflected:
         """Return fewer rows that replace those of a task, or none when nothing can be left out."""

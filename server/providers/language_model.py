@@ -48,6 +48,10 @@ _TOO_LONG = re.compile(
     r"input is too long|exceeds? the (?:maximum|model)[^.]{0,40}tokens|reduce the length",
     re.IGNORECASE,
 )
+# The length of the context, as such an error names it.
+_CONTEXT_NAMED = re.compile(
+    r"context (?:size|length|window)\D{0,20}?(\d{4,7})|(\d{4,7})(?: tokens)? maximum", re.IGNORECASE
+)
 _ABOUT_AN_IMAGE = re.compile(r"\b(?:image|vision|multimodal)", re.IGNORECASE)
 
 
@@ -120,11 +124,28 @@ class Answered(Generic[Accepted]):
     used: TokenUse
 
 
+class ModelContext(Protocol):
+    """How long a model's context is."""
+
+    async def tokens(self) -> int | None:
+        """Return its tokens, or None if nobody says."""
+        ...
+
+    async def is_small(self) -> bool:
+        """Whether requests are to be short."""
+        ...
+
+    def learn(self, tokens: int) -> None:
+        """Note that a request was too long for a context of so many tokens."""
+        ...
+
+
 class LanguageModel:
     """Asks one model for answers of a given shape."""
 
-    def __init__(self, model: str, wire: Wire, timeout: float) -> None:
+    def __init__(self, model: str, wire: Wire, timeout: float, context: ModelContext) -> None:
         self.model = model
+        self.context = context
         self._wire = wire
         self._timeout = timeout
 
@@ -191,13 +212,19 @@ def refusal(model: str, status: int, message: str, request: ModelRequest) -> Mod
     if status in _REFUSED or status >= 500:
         # Some servers answer 500 to what they do not take.
         if status == 413 or _TOO_LONG.search(message):
-            return ContextExceeded(text)
+            return ContextExceeded(text, context=_context_in(message))
         if request.has_images and _ABOUT_AN_IMAGE.search(message):
             return RequestRefused(text)
     if status in _REFUSED:
         return RequestRefused(text)
     kind = ModelDown if status in _NOT_ABOUT_THE_REQUEST or status >= 500 else ModelFailed
     return kind(text)
+
+
+def _context_in(message: str) -> int | None:
+    """Return the tokens of the context that an error names."""
+    found = _CONTEXT_NAMED.search(message)
+    return int(found[1] or found[2]) if found else None
 
 
 def counted(said: object) -> int:

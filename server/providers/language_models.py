@@ -5,6 +5,7 @@ from dataclasses import replace
 from esker.server.core.config.settings import ModelRole, Settings
 from esker.server.core.errors import Misconfigured
 from esker.server.providers.chat_api import ChatWire, probe_chat
+from esker.server.providers.context_size import ServerContextSize
 from esker.server.providers.endpoints import Endpoint
 from esker.server.providers.language_model import LanguageModel
 from esker.server.providers.messages_api import MessagesWire, probe_messages
@@ -13,7 +14,7 @@ from esker.server.providers.messages_api import MessagesWire, probe_messages
 def model_at(model: str, endpoint: Endpoint) -> LanguageModel:
     """Return a model of a server."""
     wire = ChatWire(model, endpoint) if endpoint.protocol == "chat" else MessagesWire(model, endpoint)
-    return LanguageModel(model, wire, endpoint.timeout)
+    return LanguageModel(model, wire, endpoint.timeout, ServerContextSize(model, endpoint))
 
 
 async def probe(endpoint: Endpoint) -> str | None:

@@ -10,13 +10,20 @@ from typing import Annotated, Any, cast
 
 from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 
-from esker.server.core.budgets import MAX_OBSERVATION_TOKENS, MAX_TRANSCRIPT_TOKENS
+from esker.server.core.budgets import (
+    GUESSED_CONTEXT_TOKENS,
+    LARGE_OBSERVER,
+    MAX_OBSERVATION_TOKENS,
+    ObserverBudget,
+    small_observer,
+)
 from esker.server.core.clock import in_zone, zone
 from esker.server.core.config.prices import add_up
 from esker.server.core.conversation.blocks import images
 from esker.server.core.conversation.records import StoredMessage
 from esker.server.core.conversation.slices import first_half, gap_before
 from esker.server.core.conversation.trust import lowest_trust
+from esker.server.core.dates.mentioned import mentioned_time
 from esker.server.core.errors import ContextExceeded, InvalidInput, RequestRefused
 from esker.server.core.facts.grounding import Grounds, grounds_in, joined
 from esker.server.core.facts.records import Fact, Observed, TranscriptSlice
@@ -35,8 +42,6 @@ from esker.server.providers.roles import Meter
 from esker.server.providers.written.answer import WrittenAnswer, read_written
 from esker.server.providers.written.facts import WrittenFact
 
-# Maximum tokens of an answer: JSON costs more than the facts in it.
-_ANSWER_TOKENS = 2 * MAX_OBSERVATION_TOKENS
 _MOST_COMPLAINTS = 5
 # Maximum times that a slice is halved: if an answer about an eighth of it is still cut off, the model loops.
 _MOST_HALVINGS = 3
@@ -78,19 +83,54 @@ class ObserverAnswer(BaseModel):
     thread_title: OptionalText = None
 
 
+class SmallFactAnswer(BaseModel):
+    """One fact as a small model writes it; the answer is read as any other."""
+
+    text: str
+    priority: Priority
+    category: Category
+    sources: list[int]
+    replaces: str | None
+
+
+class SmallObserverAnswer(BaseModel):
+    """The JSON object that a small model is asked for."""
+
+    facts: list[SmallFactAnswer]
+
+
+@dataclass(frozen=True, slots=True)
+class _Asking:
+    """How a model is asked to observe."""
+
+    prompt: str
+    shape: type[BaseModel]
+    echoes: Echoes
+
+    @classmethod
+    def by(cls, name: str, shape: type[BaseModel]) -> "_Asking":
+        prompt = files("esker.server.providers").joinpath(f"prompts/{name}.md").read_text(encoding="utf-8")
+        examples = read_answer(prompt, ObserverAnswer)
+        return cls(prompt, shape, Echoes(prompt, *(fact.text for fact in examples.facts)))
+
+
 class ModelObserver:
     """Lets a language model write down the facts worth keeping."""
 
     def __init__(self, model: LanguageModel) -> None:
         self._model = model
-        self._prompt = files("esker.server.providers").joinpath("prompts/observer.md").read_text(encoding="utf-8")
-        examples = read_answer(self._prompt, ObserverAnswer)
-        self._echoes = Echoes(self._prompt, *(fact.text for fact in examples.facts))
+        self._large = _Asking.by("observer", ObserverAnswer)
+        self._small = _Asking.by("observer_small", SmallObserverAnswer)
 
     @property
     def name(self) -> str:
         """Return the name of the model."""
         return self._model.model
+
+    async def budget(self) -> ObserverBudget:
+        """Return what fits into the model's context; less for a small model."""
+        context = self._model.context
+        return small_observer(await context.tokens()) if await context.is_small() else LARGE_OBSERVER
 
     async def observe(self, shown: TranscriptSlice, meter: Meter) -> Observed:
         """Return the facts of a slice, or of its beginning when the facts of all of it do not fit into an answer.
@@ -110,19 +150,22 @@ class ModelObserver:
         return replace(observed, used=used, last_seq=observed.last_seq or half[-1].seq)
 
     async def _answered(self, shown: TranscriptSlice, meter: Meter, *, divisible: bool) -> Answered[Observed | None]:
-        reader = _ObserverAnswerReader(shown, self._echoes, divisible)
+        budget = await self.budget()
+        asking = self._large if budget is LARGE_OBSERVER else self._small
+        reader = _ObserverAnswerReader(shown, asking.echoes, divisible, reads_times=asking is self._small)
 
         async def ask(room: int) -> Answered[Observed | None]:
             content = _content(shown, room)
             return await self._model.ask(
-                self._prompt, content, ObserverAnswer, reader.read, max_tokens=_ANSWER_TOKENS, meter=meter
+                asking.prompt, content, asking.shape, reader.read, max_tokens=budget.answer, meter=meter
             )
 
-        room = _room_for_images(shown)
+        room = _room_for_images(shown) if asking is self._large else 0
         try:
             return await ask(room)
-        except ContextExceeded:
-            # The words of a half may fit.
+        except ContextExceeded as error:
+            # Later slices are cut for a context of this length, and the words of a half of this one may fit.
+            self._model.context.learn(error.context or GUESSED_CONTEXT_TOKENS)
             if not divisible:
                 raise
             return Answered(None, TokenUse())
@@ -150,11 +193,13 @@ class _ObserverAnswerReader:
     """Reads answers about one slice: the good facts are kept, and a first answer is sent back if half is bad.
 
     A last answer that was cut off is given up when the slice is `divisible`: a part of it can be asked about instead.
+    With `reads_times`, the time that a fact refers to is read in its text: a small model is not asked for it.
     """
 
     shown: TranscriptSlice
     echoes: Echoes
     divisible: bool
+    reads_times: bool
     messages: dict[int, StoredMessage] = field(init=False)
     memories: dict[str, Memory] = field(init=False)
     _grounds: dict[str, Grounds] = field(init=False, default_factory=dict[str, Grounds])
@@ -263,13 +308,16 @@ class _ObserverAnswerReader:
         start, end = _moment(answer.refers_from, timezone), _moment(answer.refers_to, timezone)
         if start and end and start > end:
             start, end = end, start
+        said_at = max(message.sent_at for message in cited)
+        if self.reads_times and (span := mentioned_time(answer.text, said_at, timezone).refers):
+            start, end = span.start, span.end
         return Fact(
             content=answer.text,
             priority=answer.priority,
             category=answer.category,
             trust=lowest_trust(message.trust for message in cited),
             source_seqs=tuple(message.seq for message in cited),
-            said_at=max(message.sent_at for message in cited),
+            said_at=said_at,
             refers_from=start or end,
             refers_to=end,
             valid_until=_moment(answer.valid_until, timezone),
@@ -386,7 +434,7 @@ def _rows(heading: str, rows: Sequence[Memory], timezone: str) -> list[str]:
 
 def _room_for_images(shown: TranscriptSlice) -> int:
     text = sum(estimate_tokens(message.text) for message in shown.messages)
-    return max(0, (MAX_TRANSCRIPT_TOKENS - text) // IMAGE_TOKENS)
+    return max(0, (LARGE_OBSERVER.transcript - text) // IMAGE_TOKENS)
 
 
 def _text(text: str) -> dict[str, Any]:

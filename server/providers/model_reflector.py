@@ -7,7 +7,9 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field
 
+from esker.server.core.budgets import GUESSED_CONTEXT_TOKENS, REFLECTION_TOKENS, small_reflection
 from esker.server.core.clock import zone
+from esker.server.core.errors import ContextExceeded
 from esker.server.core.facts.condensing import MAX_ROW_TOKENS, completed
 from esker.server.core.facts.grounding import grounds_in, joined
 from esker.server.core.facts.records import Draft, Reflected, ReflectionTask
@@ -16,7 +18,7 @@ from esker.server.core.records import Category, Facet, Memory, Priority
 from esker.server.core.text.tokens import estimate_tokens
 from esker.server.providers.answers import is_half_bad, read_answer
 from esker.server.providers.echoes import Echoes
-from esker.server.providers.language_model import Content, LanguageModel, ModelReply
+from esker.server.providers.language_model import Answered, Content, LanguageModel, ModelReply
 from esker.server.providers.roles import Meter
 
 # Maximum tokens of an answer, which a model writes in a few minutes; half are for rows, the rest for JSON and ids.
@@ -65,6 +67,11 @@ class ModelReflector:
         """Return the name of the model."""
         return self._model.model
 
+    async def batch_tokens(self) -> int:
+        """Return what fits into the model's context beside the answer."""
+        context = self._model.context
+        return small_reflection(await context.tokens()) if await context.is_small() else REFLECTION_TOKENS
+
     async def reflect(self, task: ReflectionTask, meter: Meter) -> Reflected:
         """Return a candidate for the rows of a task. Raises ModelFailed, SpendCapReached.
 
@@ -72,7 +79,16 @@ class ModelReflector:
         """
         before = sum(row.tokens for row in task.rows)
         target = min(task.target_tokens, before * 2 // (3 + task.level), _MOST_TARGET_TOKENS)
-        answered = await self._model.ask(
+        try:
+            answered = await self._asked(task, target, meter)
+        except ContextExceeded as error:
+            # The next try gets rows for a context of this length.
+            self._model.context.learn(error.context or GUESSED_CONTEXT_TOKENS)
+            raise
+        return replace(answered.value, used=answered.used)
+
+    async def _asked(self, task: ReflectionTask, target: int, meter: Meter) -> Answered[Reflected]:
+        return await self._model.ask(
             self._prompt,
             _content(task, self._request(task, target)),
             ReflectorAnswer,
@@ -80,7 +96,6 @@ class ModelReflector:
             max_tokens=min(_MOST_ANSWER_TOKENS, 2 * target + 1_000),
             meter=meter,
         )
-        return replace(answered.value, used=answered.used)
 
     def _request(self, task: ReflectionTask, target: int) -> str:
         if not task.level:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from esker.server.core.arrays import Vectors
+from esker.server.core.budgets import ObserverBudget
 from esker.server.core.facts.records import Observed, Reflected, ReflectionTask, TranscriptSlice
 from esker.server.core.records import Space, TokenUse
 
@@ -28,6 +29,10 @@ class Observer(Protocol):
         """The model's name, or `extractive`; it is stored as the author of the rows."""
         ...
 
+    async def budget(self) -> ObserverBudget:
+        """Return how much of each part one call may be shown."""
+        ...
+
     async def observe(self, shown: TranscriptSlice, meter: Meter) -> Observed:
         """Return the facts worth keeping, which may be none. Raises ModelFailed, SpendCapReached."""
         ...
@@ -43,6 +48,10 @@ class Reflector(Protocol):
     @property
     def name(self) -> str:
         """The model's name, or `extractive`."""
+        ...
+
+    async def batch_tokens(self) -> int:
+        """Return the most tokens of rows in one task; a larger row is a task of its own."""
         ...
 
     async def reflect(self, task: ReflectionTask, meter: Meter) -> Reflected:

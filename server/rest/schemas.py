@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 from fastapi import Query
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, computed_field
 
+from esker.server.core.budgets import REFLECTION_TOKENS
 from esker.server.core.context.assembly import ContextTokens
 from esker.server.core.context.session_memory import Counters, GroupSummary, MemoryState, PackVersion
 from esker.server.core.context.tail import KEEP_LAST_MESSAGES
@@ -31,7 +32,7 @@ from esker.server.core.records import (
 from esker.server.usecases.forget import MOST_IDS, MOST_WORDS
 from esker.server.usecases.recall_request import MAX_LIMIT, MAX_QUERY_CHARACTERS, MAX_WITHOUT, MIN_TOKENS
 from esker.server.usecases.receive_event import EventKind
-from esker.server.usecases.reflect_pool import BATCH_TOKENS, MIN_TARGET_TOKENS, RowBatch
+from esker.server.usecases.reflect_pool import MIN_TARGET_TOKENS, RowBatch
 from esker.server.usecases.retain import MOST_DAYS
 
 
@@ -186,7 +187,7 @@ class PoolReflectionIn(StrictBody):
 
     project: ProjectName | None = None
     min_age_days: Annotated[float, Field(ge=0, le=36_500)] | None = None
-    target_tokens: Annotated[int, Field(ge=MIN_TARGET_TOKENS, le=BATCH_TOKENS)] | None = None
+    target_tokens: Annotated[int, Field(ge=MIN_TARGET_TOKENS, le=REFLECTION_TOKENS)] | None = None
     dry_run: bool = False
 
 

@@ -5,7 +5,6 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from esker.server.core.budgets import DEFAULT_EFFECTIVE_CONTEXT, budgets
 from esker.server.core.config.prices import add_up
 from esker.server.core.conversation.trust import lowest_trust
 from esker.server.core.errors import RowsChanged, SpendCapReached, UnusableAnswer
@@ -23,8 +22,6 @@ from esker.server.usecases.parts import Parts
 from esker.server.usecases.spending import PoolMeter, falls_back
 from esker.server.usecases.tombstones import SaidText, are_forgotten
 
-BATCH_TOKENS = budgets(DEFAULT_EFFECTIVE_CONTEXT).observation_tokens
-"""Tokens condensed at a time, whatever the session's context; a larger row is a batch of its own."""
 # Tokens of a row in a prompt besides its text, at most: id, date, priority, category and trust.
 _LINE_TOKENS = 40
 _FORGOTTEN = "it says something that was forgotten"
@@ -252,15 +249,15 @@ async def _record_rejection(
     )
 
 
-def batches(rows: Sequence[Memory]) -> list[list[Memory]]:
-    """Split rows into batches of at most BATCH_TOKENS, each as long as possible."""
+def batches(rows: Sequence[Memory], limit: int) -> list[list[Memory]]:
+    """Split rows into batches of at most `limit` tokens, each as long as possible; a larger row is one of its own."""
     cut: list[list[Memory]] = []
     room = 0
     for row in rows:
         room -= row.tokens + _LINE_TOKENS
         if room < 0:
             cut.append([])
-            room = BATCH_TOKENS - row.tokens - _LINE_TOKENS
+            room = limit - row.tokens - _LINE_TOKENS
         cut[-1].append(row)
     return cut
 

@@ -14,10 +14,7 @@ from datetime import datetime
 from itertools import chain, zip_longest
 
 from esker.server.core.budgets import (
-    KNOWN_MEMORY_TOKENS,
-    MAX_TRANSCRIPT_TOKENS,
-    PREVIOUS_OBSERVATION_TOKENS,
-    RELATED_MEMORY_TOKENS,
+    ObserverBudget,
     reflect_trigger,
 )
 from esker.server.core.conversation.blocks import recalled_ids, result_ids, tool_names
@@ -95,7 +92,7 @@ async def observe(parts: Parts, pool_id: str, session_id: str, *, wait: bool) ->
 async def observe_leased(parts: Parts, lease: Lease) -> None:
     """Observe a session slice by slice until nothing is due, and end the job."""
     observer = _observer(parts)
-    while shown := await _next_slice(parts, lease):
+    while shown := await _next_slice(parts, lease, await observer.budget()):
         if any(message.text for message in shown.messages):
             name, observed = await _observed(parts, lease, observer, shown)
         else:
@@ -121,7 +118,7 @@ def _observer(parts: Parts) -> Observer:
     return parts.observer
 
 
-async def _next_slice(parts: Parts, lease: Lease) -> TranscriptSlice | None:
+async def _next_slice(parts: Parts, lease: Lease, budget: ObserverBudget) -> TranscriptSlice | None:
     """Read the next slice; when nothing is due, end the job in the same transaction and return None."""
     now = parts.clock()
     async with parts.database.tenant(lease.pool_id) as connection:
@@ -134,19 +131,19 @@ async def _next_slice(parts: Parts, lease: Lease) -> TranscriptSlice | None:
         if session.observed_seq >= up_to_seq and due > now:
             await jobs.rest(connection, lease, due)
             return None
-        backlog = await messages.unobserved(connection, session.id, session.observed_seq, MAX_TRANSCRIPT_TOKENS)
+        backlog = await messages.unobserved(connection, session.id, session.observed_seq, budget.transcript)
         names = await _tool_names(connection, session, backlog)
     long = sum(len(message.text) + characters([*message.content]) for message in backlog)
-    taken = await parts.processes.run(long, _first_slice, backlog, names)
+    taken = await parts.processes.run(long, _first_slice, backlog, names, budget.transcript)
     recalled = await asyncio.to_thread(lambda: [i for message in taken for i in recalled_ids(message.content, names)])
     async with parts.database.tenant(lease.pool_id) as connection:
-        previous = await memories.latest_of_session(connection, session.id, PREVIOUS_OBSERVATION_TOKENS)
-        known = await _known(connection, session, recalled, previous)
+        previous = await memories.latest_of_session(connection, session.id, budget.previous)
+        known = await _known(connection, session, recalled, previous, budget.known)
         shown = TranscriptSlice(session, taken, tuple(previous), tuple(known))
-        return replace(shown, related=tuple(await _related(connection, shown, now)))
+        return replace(shown, related=tuple(await _related(connection, shown, now, budget.related)))
 
 
-async def _related(connection: Connection, shown: TranscriptSlice, now: datetime) -> list[Memory]:
+async def _related(connection: Connection, shown: TranscriptSlice, now: datetime, room: int) -> list[Memory]:
     """Return rows of the session's project that share words with what a person says here, then the latest, in budget.
 
     The observer can only replace a row of another session if it is shown that row, and "make it 45" shares no words.
@@ -168,7 +165,7 @@ async def _related(connection: Connection, shown: TranscriptSlice, now: datetime
     # The best row for each message first.
     ordered = chain((row for rank in zip_longest(*found) for row in rank if row is not None), latest)
     unseen = {row.id: row for row in ordered if row.id not in shown_already}
-    return _fitting(unseen.values(), RELATED_MEMORY_TOKENS)
+    return _fitting(unseen.values(), room)
 
 
 def _fitting(rows: Iterable[Memory], room: int) -> list[Memory]:
@@ -182,13 +179,13 @@ def _fitting(rows: Iterable[Memory], room: int) -> list[Memory]:
 
 
 async def _known(
-    connection: Connection, session: StoredSession, recalled: Sequence[str], previous: Sequence[Memory]
+    connection: Connection, session: StoredSession, recalled: Sequence[str], previous: Sequence[Memory], room: int
 ) -> list[Memory]:
     """Return the live rows that the agent got in its pack or by a recall, within the budget."""
     pack = await packs.current(connection, session.id)
     names = dict.fromkeys([*recalled, *(pack.memory_ids if pack else ())])
     rows = await memories.get(connection, names.keys() - {row.id for row in previous})
-    return _fitting((rows[memory_id] for memory_id in names if memory_id in rows), KNOWN_MEMORY_TOKENS)
+    return _fitting((rows[memory_id] for memory_id in names if memory_id in rows), room)
 
 
 async def _tool_names(
@@ -202,8 +199,8 @@ async def _tool_names(
     return names
 
 
-def _first_slice(backlog: Sequence[StoredMessage], names: Mapping[str, str]) -> tuple[StoredMessage, ...]:
-    return first_slice(_as_observed(backlog, names), MAX_TRANSCRIPT_TOKENS)
+def _first_slice(backlog: Sequence[StoredMessage], names: Mapping[str, str], limit: int) -> tuple[StoredMessage, ...]:
+    return first_slice(_as_observed(backlog, names), limit)
 
 
 def _as_observed(backlog: Sequence[StoredMessage], names: Mapping[str, str]) -> list[StoredMessage]:

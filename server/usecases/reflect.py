@@ -94,10 +94,13 @@ async def reflect_leased(parts: Parts, lease: Lease) -> None:
 
     If nothing was gained, the next reflection waits until enough rows are new. Raises LeaseLost, RowsChanged.
     """
+    limit = await reflector_of(parts).batch_tokens()
     async with parts.database.tenant(lease.pool_id) as connection:
         session = await sessions.get(connection, lease.subject)
         rows = await memories.live_of_session(connection, lease.subject)
-    gained = [await _reflect_batch(parts, lease, session, batch) for batch in batches(rows) if _is_worth_it(batch)]
+    gained = [
+        await _reflect_batch(parts, lease, session, batch) for batch in batches(rows, limit) if _is_worth_it(batch)
+    ]
     async with parts.database.tenant(lease.pool_id) as connection:
         if gained and not any(gained):
             await sessions.lock(connection, session.id)

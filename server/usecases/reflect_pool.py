@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from itertools import groupby
 
-from esker.server.core.budgets import MIN_REFLECTION_TOKENS
+from esker.server.core.budgets import MIN_REFLECTION_TOKENS, REFLECTION_TOKENS
 from esker.server.core.errors import InvalidInput, RowsChanged
 from esker.server.core.facts.records import ReflectionTask
 from esker.server.core.project_names import project_name
@@ -16,7 +16,7 @@ from esker.server.db.database import Connection
 from esker.server.store import jobs, memories, reflections, vectors
 from esker.server.store.jobs import POOL
 from esker.server.store.reflections import ReflectionSubject
-from esker.server.usecases.condense import BATCH_TOKENS, batches, condense, tokens_of
+from esker.server.usecases.condense import batches, condense, tokens_of
 from esker.server.usecases.parts import Parts
 from esker.server.usecases.reflect import ReflectReport, reflector_of, report_of
 from esker.server.usecases.run_job import wait_for_job
@@ -56,8 +56,9 @@ async def plan_pool_reflection(parts: Parts, pool_id: str, asked: PoolReflection
     Raises InvalidInput.
     """
     asked = _checked(asked)
+    limit = await _batch_tokens(parts)
     async with parts.database.tenant(pool_id) as connection:
-        found = await _batches(parts, connection, asked)
+        found = await _batches(parts, connection, asked, limit)
     return [RowBatch(b[0].project, len(b), tokens_of(b), b[0].said_at, b[-1].said_at) for b in found]
 
 
@@ -71,8 +72,9 @@ async def reflect_pool(parts: Parts, pool_id: str, asked: PoolReflection, *, wai
     reflector = reflector_of(parts)
     asked = _checked(asked)
     subject = jobs.requested_subject(asdict(asked))
+    limit = await _batch_tokens(parts)
     async with parts.database.tenant(pool_id) as connection:
-        due = await _batches(parts, connection, asked)
+        due = await _batches(parts, connection, asked, limit)
         newest = next((found.id for found in await reflections.listed(connection, scope="pool", limit=1)), "")
         if due and not (wait and await jobs.runs(connection, "reflect_pool", subject)):
             await jobs.request(connection, "reflect_pool", subject, parts.clock(), options=asdict(asked))
@@ -92,13 +94,17 @@ async def reflect_pool(parts: Parts, pool_id: str, asked: PoolReflection, *, wai
 def _checked(asked: PoolReflection) -> PoolReflection:
     if asked.min_age_days is not None and not 0 <= asked.min_age_days <= 36_500:
         raise InvalidInput("min_age_days must be between 0 and 36,500.")
-    if asked.target_tokens is not None and not MIN_TARGET_TOKENS <= asked.target_tokens <= BATCH_TOKENS:
-        raise InvalidInput(f"target_tokens must be between {MIN_TARGET_TOKENS} and {BATCH_TOKENS:,}.")
+    if asked.target_tokens is not None and not MIN_TARGET_TOKENS <= asked.target_tokens <= REFLECTION_TOKENS:
+        raise InvalidInput(f"target_tokens must be between {MIN_TARGET_TOKENS} and {REFLECTION_TOKENS:,}.")
     project = project_name(redact(asked.project)) if asked.project else None
     return PoolReflection(project, asked.min_age_days, asked.target_tokens)
 
 
-async def _batches(parts: Parts, connection: Connection, asked: PoolReflection) -> list[list[Memory]]:
+async def _batch_tokens(parts: Parts) -> int:
+    return await parts.reflector.batch_tokens() if parts.reflector else REFLECTION_TOKENS
+
+
+async def _batches(parts: Parts, connection: Connection, asked: PoolReflection, limit: int) -> list[list[Memory]]:
     """Return the batches to condense. A batch for which no candidate was good enough before is left out."""
     now = parts.clock()
     days = parts.settings.pool_reflect_min_age_days if asked.min_age_days is None else asked.min_age_days
@@ -107,9 +113,9 @@ async def _batches(parts: Parts, connection: Connection, asked: PoolReflection) 
     rows = await memories.to_reflect(
         connection, asked.project, until=now - age, notes_until=notes_until, now=now, limit=_MOST_ROWS
     )
-    found = [batch for _, same in groupby(rows, lambda row: row.project) for batch in batches(list(same))]
+    found = [batch for _, same in groupby(rows, lambda row: row.project) for batch in batches(list(same), limit)]
     # A single row is condensed only if it is larger than a batch.
-    found = [batch for batch in found if len(batch) > 1 or tokens_of(batch) > BATCH_TOKENS]
+    found = [batch for batch in found if len(batch) > 1 or tokens_of(batch) > limit]
     return [b for b in found if not await reflections.was_rejected(connection, [row.id for row in b])]
 
 
@@ -120,8 +126,9 @@ async def reflect_pool_leased(parts: Parts, lease: Lease) -> None:
     """
     asked = _requested_options(lease)
     least = MIN_REFLECTION_TOKENS if lease.subject == POOL else 0
+    limit = await _batch_tokens(parts)
     async with parts.database.tenant(lease.pool_id) as connection:
-        due = await _batches(parts, connection, asked)
+        due = await _batches(parts, connection, asked, limit)
     planned = [[row.id for row in batch] for batch in due if tokens_of(batch) >= least]
     for ids in planned:
         await _reflect_batch(parts, lease, asked, ids)
@@ -146,7 +153,7 @@ async def _reflect_batch(parts: Parts, lease: Lease, asked: PoolReflection, ids:
     batch = [rows[i] for i in ids if i in rows and rows[i].superseded_at is None]
     if len(batch) < len(ids):
         return
-    target = asked.target_tokens or BATCH_TOKENS // 2
+    target = asked.target_tokens or REFLECTION_TOKENS // 2
     task = ReflectionTask(tuple(batch), target, "UTC", "pool", known)
     try:
         await condense(parts, lease, reflector_of(parts), task, ReflectionSubject(None, batch[0].project))

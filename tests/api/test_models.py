@@ -10,6 +10,7 @@ import pytest
 
 from esker.server.app import make_parts
 from esker.server.core.config.settings import Settings
+from esker.server.core.text.tokens import estimate_tokens
 from esker.server.db.database import Database
 from esker.server.usecases import run_job
 from tests.support.api import PATIENCE, observed, opened, said, until
@@ -532,3 +533,19 @@ async def test_a_request_that_waits_too_long_returns_queued(
     assert len(model.asked) == 1
     [row] = await rows(client)
     assert row["content"] == FACT["text"]
+
+
+async def test_a_small_model_is_shown_a_backlog_in_short_slices(model: ModelServer, database_url: str) -> None:
+    small = {"ESKER_LLM_PROTOCOL": "chat", "ESKER_LLM_MODEL": "qwen3:4b", "ESKER_LLM_SIZE": "small"}
+    parts = make_parts(Settings.from_environment(model.environment() | small), Database(database_url))
+    model.say({"facts": []})
+    async with serving(parts) as url, httpx2.AsyncClient(base_url=url, timeout=PATIENCE) as connected:
+        session = await opened(connected)
+        long = "The harbour is wide. " * 200
+        each = [{"external_id": f"m{n}", "role": "user", "content": f"Berth {n}. {long}"} for n in range(16)]
+        await said(connected, session, *each)
+        await observed(connected, session)
+    shown = [estimate_tokens(model.prompt(n).split("Transcript:")[1]) for n in range(len(model.asked))]
+    assert len(shown) > 1
+    assert max(shown) <= 7_200
+    assert max(shown) > 5_000

@@ -10,6 +10,7 @@ import httpx2
 import psycopg
 import pytest
 
+from esker.server.core.budgets import REFLECTION_TOKENS
 from esker.server.core.facts.records import Draft, Reflected, ReflectionTask
 from esker.server.core.ids import memory_ids_in
 from esker.server.core.records import Lease, Principal
@@ -675,6 +676,10 @@ class JoiningReflector:
     """Writes one row for all rows that it is given."""
 
     name = "joining"
+
+    async def batch_tokens(self) -> int:
+        """Return the usual size."""
+        return REFLECTION_TOKENS
 
     async def reflect(self, task: ReflectionTask, meter: Meter) -> Reflected:
         """Return one row that cites every row of the task."""

@@ -15,6 +15,7 @@ from typing import Any
 
 import psycopg
 
+from esker.server.core.budgets import LARGE_OBSERVER, REFLECTION_TOKENS, ObserverBudget
 from esker.server.core.errors import Conflict, EskerError, ModelFailed, NotFound, UnusableAnswer
 from esker.server.core.facts.records import Draft, Observed, Reflected, ReflectionTask, TranscriptSlice
 from esker.server.core.records import Filter, JobKind, Principal
@@ -95,6 +96,10 @@ class WatchedObserver:
     seen: dict[str, set[int]] = field(default_factory=dict[str, set[int]])
     name: str = "watched"
 
+    async def budget(self) -> ObserverBudget:
+        """Return the usual budget."""
+        return LARGE_OBSERVER
+
     async def observe(self, shown: TranscriptSlice, meter: Meter) -> Observed:
         """Return the facts of a slice, or fail."""
         self.seen.setdefault(shown.session.id, set()).update(message.seq for message in shown.messages)
@@ -119,6 +124,10 @@ class RandomReflector:
 
     dice: random.Random
     name: str = "random"
+
+    async def batch_tokens(self) -> int:
+        """Return the usual size."""
+        return REFLECTION_TOKENS
 
     async def reflect(self, task: ReflectionTask, meter: Meter) -> Reflected:
         """Return a candidate, or fail."""

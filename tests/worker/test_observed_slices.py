@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+from esker.server.core.budgets import LARGE_OBSERVER, ObserverBudget
 from esker.server.core.facts.records import Observed, TranscriptSlice
 from esker.server.core.records import Principal
 from esker.server.providers.roles import Meter
@@ -20,6 +21,10 @@ class PartialObserver:
 
     name: str = "partial"
     slices: list[Sequence[int]] = field(default_factory=list[Sequence[int]])
+
+    async def budget(self) -> ObserverBudget:
+        """Return the usual budget."""
+        return LARGE_OBSERVER
 
     async def observe(self, shown: TranscriptSlice, meter: Meter) -> Observed:
         """Find nothing in the first two messages."""

@@ -97,6 +97,11 @@ class Settings(BaseModel):
     with this input, or in the prompt."""
     llm_temperature: Annotated[float, Field(ge=0, le=2)] | None = None
     """The temperature; unset: the model's default. Anthropic's newest models accept none."""
+    llm_size: Literal["auto", "small", "large"] = "auto"
+    """`small` shows a model at most 7,000 tokens of a transcript with a short prompt and schema; `auto` does so if its
+    server says that the context has less than 64,000 tokens."""
+    llm_context_tokens: Annotated[int, Field(ge=2_048)] | None = None
+    """The tokens of the model's context. Unset: the server is asked."""
     llm_prices: Mapping[str, Price] = {}
     """Prices that replace or extend the built-in ones: `model=in/out, …` in dollars for a million tokens."""
     daily_cap_usd: Annotated[float, Field(ge=0)] | None = None
