@@ -1,8 +1,9 @@
 """Forks in Codex: a rollout that begins with a copy of another thread's history, under new times.
 
 The second header of a fork is that of the thread it was made from, and the copy ends where the fork's own first turn
-starts. Copied turns may have starts as well; these are recognised by the time in them, or since no model can have
-answered so fast. Early builds recorded no starts: there the copy, which is written at once, ends at the first pause.
+starts. Copied turns may have starts as well; these are recognised by the time in them or, without one, since no
+model can have answered so fast. Early builds recorded no starts: there the copy, which is written at once, ends at the
+first pause. Newer builds only refer to the history (`history_base`).
 """
 
 import re
@@ -29,12 +30,17 @@ _LATEST = 4_102_444_800_000
 
 @dataclass(slots=True)
 class _TurnStart:
-    """The start of a turn; `copied`: it began before the fork, or went on faster than a model can answer."""
+    """The start of a turn: whether it began before the fork, if that is recorded, or went on faster than a model."""
 
     number: int
     at: datetime | None
-    older: bool
+    older: bool | None
     too_fast: bool = False
+
+    @property
+    def is_own(self) -> bool:
+        """Whether the fork and not its origin began the turn."""
+        return not (self.too_fast if self.older is None else self.older)
 
 
 @dataclass(slots=True)
@@ -51,7 +57,7 @@ class _ForkScan:
 
 def is_fork(header: JsonLine, second: JsonLine) -> bool:
     """Return whether a rollout is a fork, by its header and the line after it."""
-    if origin_of(header):
+    if origin_of(header) and not header.get("history_base"):
         return True
     name = _thread(as_object(second.get("payload")))
     return second.get("type") == "session_meta" and name is not None and name != _thread(header)
@@ -68,7 +74,7 @@ def end_of_copy(header: JsonLine, lines: Iterable[tuple[int, JsonLine]]) -> int:
     for number, line in lines:
         _look_at(scan, _thread(header), number, line)
     starts = [start for start in scan.starts if start.number > scan.last_header and not start.older]
-    own = next((start for start in starts if not start.too_fast), starts[0] if starts else None)
+    own = next((start for start in starts if start.is_own), starts[0] if starts else None)
     if own is not None:
         return own.number - 1
     return scan.pause - 1 if scan.pause > scan.last_header else scan.last
@@ -91,10 +97,10 @@ def _look_at(scan: _ForkScan, thread: str | None, number: int, line: JsonLine) -
         scan.previous = at or scan.previous
 
 
-def _is_older(start: JsonLine, begun: datetime | None) -> bool:
-    """Return whether a turn started before the fork began."""
+def _is_older(start: JsonLine, begun: datetime | None) -> bool | None:
+    """Return whether a turn started before the fork began, None if that is not recorded."""
     moment = as_moment(start.get("started_at") or None) or _moment_in_id(as_text(start.get("turn_id")) or "")
-    return bool(moment and begun and moment < begun - _PAUSE)
+    return moment < begun - _PAUSE if moment and begun else None
 
 
 def _moment_in_id(name: str) -> datetime | None:

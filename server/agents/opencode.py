@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from esker.server.agents.content import (
     Block,
@@ -98,7 +99,8 @@ def _read_database(builder: TranscriptBuilder, path: Path, wanted: str | None) -
                 if wanted in (None, name):
                     child = bool(session.get("parent_id"))
                     back = _parsed_object(builder, session["revert"]) if session.get("revert") else None
-                    messages = _without_undone(builder, _stored_messages(builder, database, name), back)
+                    stored = _without_copies(builder, database, session, _stored_messages(builder, database, name))
+                    messages = _without_undone(builder, stored, back)
                     _add_messages(builder, name, session.get("directory"), messages, child=child)
     except sqlite3.Error as error:
         raise OSError(0, f"the database cannot be read: {error}") from error
@@ -118,6 +120,23 @@ def _stored_messages(builder: TranscriptBuilder, database: sqlite3.Connection, s
             data.setdefault("time", {"created": row["time_created"]})
             messages.append(_OpenCodeMessage(str(row["id"]), data, parts.get(str(row["id"]), [])))
     return messages
+
+
+def _without_copies(
+    builder: TranscriptBuilder, database: sqlite3.Connection, session: dict[str, Any], messages: list[_OpenCodeMessage]
+) -> list[_OpenCodeMessage]:
+    """Return the messages that no other session has. A fork repeats those of another one with their times.
+
+    A repeated message is older than its session.
+    """
+    begun = float(session["time_created"] or 0)
+    if not any(_created(message.data) < begun for message in messages):
+        return messages
+    others = "SELECT time_created FROM message WHERE session_id <> ? AND time_created < ?"
+    known = {float(row["time_created"]) for row in database.execute(others, (session["id"], begun))}
+    own = [message for message in messages if _created(message.data) >= begun or _created(message.data) not in known]
+    builder.skip("message copied from another session", len(messages) - len(own))
+    return own
 
 
 def _parsed_object(builder: TranscriptBuilder, data: object) -> JsonLine | None:

@@ -46,7 +46,8 @@ def read_transcript(path: Path, opener: Opener = opened_plain) -> ParsedTranscri
             builder.skip("session line")
             session = as_text(line.get("id")) or session
             origin = _origin(line)
-            builder.set_directory(session, line.get("cwd"))
+            for each in filter(None, (session, origin.session)):
+                builder.set_directory(each, line.get("cwd"))
         else:
             lines.append((number, line))
     branch = _branch(lines)

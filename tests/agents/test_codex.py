@@ -346,6 +346,18 @@ def test_a_fork_does_not_tell_the_history_that_it_copied(tmp_path: Path, lines: 
     assert reading.skipped["line copied from the thread it was forked from"] >= 3
 
 
+def test_a_fork_that_copied_nothing_tells_all_its_turns_however_fast_the_model_is(tmp_path: Path) -> None:
+    lines = (
+        at("09:00:00.100", event("thread_settings_applied")),
+        at("09:00:00.200", event("task_started", turn_id="a", started_at=1773046800)),
+        at("09:00:00.210", item("user", "Add a logo.")),
+        at("09:00:00.220", item("assistant", "Done.")),
+        *OWN_TURN,
+    )
+    path = written(tmp_path / "rollout-fork.jsonl", header("0199-fork", forked_from_id="0199-root"), *lines)
+    assert shown(only(read_transcript(path))) == ["user: Add a logo.", "assistant: Done.", *KEPT_TURN]
+
+
 def test_a_second_header_is_enough_to_know_a_fork(tmp_path: Path) -> None:
     path = written(tmp_path / "rollout-fork.jsonl", header("0199-fork"), header("0199-root"), *COPY, *OWN_TURN)
     assert shown(only(read_transcript(path))) == KEPT_TURN

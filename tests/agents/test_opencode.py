@@ -32,6 +32,25 @@ def text(words: str, **more: Any) -> dict[str, Any]:
     return {"type": "text", "text": words, **more}
 
 
+def test_a_fork_does_not_tell_what_the_session_has_that_it_was_made_from(tmp_path: Path) -> None:
+    store = OpenCodeStore(tmp_path / "opencode.db")
+    with closing(store.connection):
+        for session, begun in (("ses_a", THEN), ("ses_b", THEN + 9)):
+            store.session(session, begun=begun)
+            store.message(session, f"{session}.1", "user", {"type": "text", "text": "The roof is red."})
+        store.message("ses_b", "ses_b.2", "user", {"type": "text", "text": "Add a logo."}, time={"created": THEN + 10})
+        reading = read_transcript(store.path)
+        assert {each.external_id: shown(each) for each in reading.transcripts} == {
+            "ses_a": ["user: The roof is red."],
+            "ses_b": ["user: Add a logo."],
+        }
+        assert reading.skipped["message copied from another session"] == 1
+        store.connection.execute("DELETE FROM message WHERE session_id = 'ses_a'")
+        store.connection.commit()
+        alone = only(read_transcript(store.path, session="ses_b"))
+    assert shown(alone) == ["user: The roof is red.", "user: Add a logo."]
+
+
 def test_a_database_is_read_while_its_writer_holds_it_open(store: OpenCodeStore) -> None:
     done = {**CALL, "state": {"status": "completed", "input": {"command": "ls"}, "output": "a.txt"}}
     store.session("s1")

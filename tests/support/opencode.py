@@ -31,9 +31,9 @@ class OpenCodeStore:
         self.connection.execute("PRAGMA journal_mode = wal")
         self.connection.executescript(SCHEMA)
 
-    def session(self, name: str, parent: str | None = None) -> None:
+    def session(self, name: str, parent: str | None = None, begun: int = THEN) -> None:
         """Write a session."""
-        row = (name, parent, name, THEN, THEN)
+        row = (name, parent, name, begun, begun)
         self.connection.execute(
             "INSERT INTO session VALUES (?, 'p', ?, ?, '/work/shop', 't', '1.2.0', ?, ?, NULL, NULL)", row
         )
