@@ -61,12 +61,14 @@ class Capture:
         self.catch_up()
         found = self._read()
         transcripts = [kept for one in found if (kept := self._allowed(one))]
-        if not transcripts and (found or self._is_excluded):
+        # `claude mcp list` ends a session whose transcript was never written; its event would open an empty one.
+        is_empty = not found and self._event.transcript is not None
+        if is_empty or (not transcripts and (found or self._is_excluded)):
             return
         for transcript in transcripts:
             self._send(transcript)
         # If the client named a transcript, the answer will be read from it later; send it here only if there is none.
-        if not found and self._event.transcript is None and self._event.answer:
+        if not found and self._event.answer:
             self._send_message("assistant", self._event.answer)
         if kind := _EVENTS.get(self._event.step):
             self._spool_or_send(self._event_parcel(kind, transcripts))

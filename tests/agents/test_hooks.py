@@ -350,6 +350,15 @@ def test_hooks_readers_and_installers_know_a_client_by_one_name() -> None:
     assert set(STEPS) == set(CLIENTS) <= set(READERS)
 
 
+@pytest.mark.parametrize("written", [None, {"type": "last-prompt", "sessionId": "s1", "leafUuid": "u"}])
+async def test_the_end_of_a_session_without_messages_leaves_none(agent: Agent, url: str, written: Any) -> None:
+    if written:
+        agent.transcript.write_text(json.dumps(written) + "\n")
+    await agent.hook("SessionEnd", reason="other", transcript_path=str(agent.transcript))
+    async with httpx2.AsyncClient(base_url=url, timeout=PATIENCE) as client:
+        assert (await client.get("/v1/sessions")).json()["sessions"] == []
+
+
 async def test_only_the_hooks_session_of_opencodes_database_is_sent(agent: Agent, url: str) -> None:
     data = agent.home / ".local" / "share" / "opencode"
     data.mkdir(parents=True)
