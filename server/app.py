@@ -32,6 +32,7 @@ from esker.server.rest import (
     memories,
     pool_file,
     problems,
+    projects,
     reflections,
     sessions,
     spend,
@@ -96,7 +97,7 @@ def make_app(parts: Parts, local_token: str | None = None) -> FastAPI:
     app.state.parts = parts
     app.state.metrics = metrics
     problems.install(app)
-    for routes in (sessions, memories, forgetting, briefing, reflections, pool_file, spend, audit, health):
+    for routes in (sessions, memories, forgetting, briefing, projects, reflections, pool_file, spend, audit, health):
         # The routes themselves: `include_router` would build each of them again on first use.
         app.router.routes.extend(routes.router.routes)
     app.router.routes.append(Route(PATH, tools))

@@ -25,11 +25,11 @@ _CLAUDE: Mapping[str, HookStep] = {
 STEPS: Mapping[str, Mapping[str, HookStep]] = {
     "claude-code": _CLAUDE,
     "codex": _CLAUDE,
+    # Gemini CLI fires PreCompress before every call of a model, so that event says nothing about compactions.
     "gemini-cli": {
         "SessionStart": "start",
         "BeforeAgent": "prompt",
         "AfterAgent": "turn_end",
-        "PreCompress": "compact",
         "SessionEnd": "end",
     },
     "cursor": {

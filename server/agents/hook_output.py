@@ -40,21 +40,30 @@ def recalled_context(client: str, recalled: str) -> str | None:
     return recalled if measure(recalled) <= limit else None
 
 
+def gives_pack_at_prompt(client: str) -> bool:
+    """Return whether a client's pack comes with the first prompt.
+
+    Gemini CLI makes the context of a session's start a part of the first prompt, and drops both when it resumes.
+    """
+    return client == "gemini-cli"
+
+
 def no_answer(client: str) -> str:
     """Return the output without context."""
     return "{}" if client in _ALWAYS_JSON else ""
 
 
-def answer(event: HookEvent, context: str | None) -> str:
-    """Return the output with context, or without if it is None."""
-    if context is None:
-        return no_answer(event.client)
-    shape: dict[str, Any]
+def answer(event: HookEvent, context: str | None, notice: str | None = None) -> str:
+    """Return the output with context for the model and a notice for the user, each unless it is None."""
+    shape: dict[str, Any] = {}
     match event.client:
         case "cursor":
-            shape = {"additional_context": context}
+            shape |= {"additional_context": context} if context else {}
         case "opencode" | "pi":
-            shape = {"context": context}
+            shape |= {"context": context} if context else {}
+            shape |= {"notice": notice} if notice else {}
         case _:
-            shape = {"hookSpecificOutput": {"hookEventName": event.name, "additionalContext": context}}
-    return json.dumps(shape)
+            added = {"hookEventName": event.name, "additionalContext": context}
+            shape |= {"hookSpecificOutput": added} if context else {}
+            shape |= {"systemMessage": notice} if notice else {}
+    return json.dumps(shape) if shape else no_answer(event.client)

@@ -6,55 +6,43 @@ continues in a process of its own if it takes longer than the client waits. Erro
 """
 
 import os
-import select
-import signal
 import sys
-import time
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from importlib import import_module
-from pathlib import Path
-from types import FrameType
 
-from esker.server.agents.api import Api
+from esker.server.agents.detached import in_background
+from esker.server.agents.hook_context import HookContext, TimeIsUp
 from esker.server.agents.hook_input import STEPS, HookEvent, HookStep, hook_event, read_object
-from esker.server.agents.hook_output import answer, no_answer, pack_context, recalled_context
-from esker.server.agents.private_folder import make_private
+from esker.server.agents.hook_log import HookLog
+from esker.server.agents.hook_output import answer, no_answer
+from esker.server.agents.hook_state import HookState
 from esker.server.agents.project import is_excluded, project_of
-from esker.server.agents.references import refers_to_earlier_work
-from esker.server.agents.request_bodies import event_body, length_of, open_body
 from esker.server.core.clock import system_clock
-from esker.server.core.config.client_settings import ClientSettings, state_dir
+from esker.server.core.config.client_settings import ClientSettings, state_dir, variable
 from esker.server.core.errors import EskerError
 
 # Environment variable of everything that a hook starts, so that no hook triggers another.
 _INSIDE = "IN_ESKER_HOOK"
-# Seconds that the client waits at most, and that sending may continue after that.
-_PATIENCE: Mapping[HookStep, float] = {"start": 4.0, "prompt": 3.0, "turn_end": 1.0, "compact": 1.0, "end": 0.8}
-_SENDING_SECONDS = 120.0
-_ANSWER_SECONDS = 2.0
-_LONGEST_QUERY = 4_000
-_RECALLED = {"limit": 5, "max_tokens": 1_000}
-_LOG = "hooks.log"
-_LOG_BYTES = 256 * 1024
-
-
-class _TimeIsUp(BaseException):
-    """The client's waiting time is over."""
+# The variables that the installer fixes by options of the command.
+_OPTIONS = {"--url": variable("url"), "--state-dir": variable("state_dir")}
+# The most seconds that a client waits for sending. Claude Code gives the end of a session 1.5 seconds.
+_PATIENCE: Mapping[HookStep, float] = {"turn_end": 1.0, "compact": 1.0, "end": 0.8}
 
 
 def run_hook(arguments: list[str], environ: Mapping[str, str]) -> int:
-    """Handle one event; `arguments` are the client, the event's name, and optionally `--url` with an address.
+    """Handle one event; `arguments` are the client, the event's name, and the options of the installer.
 
-    The address is used if ESKER_URL is not set. Always returns 0.
+    `--url` and `--state-dir` take precedence over ESKER_URL and ESKER_STATE_DIR. Always returns 0.
     """
-    url, arguments = _address(arguments)
+    installed, arguments = _options(arguments)
+    environ = {**environ, **installed}
     client, name = (*arguments, "", "")[:2]
     output = no_answer(client)
     send: Callable[[], None] | None = None
     try:
-        log = state_dir(environ) / _LOG
+        log = HookLog(state_dir(environ))
     except EskerError as error:
         sys.stderr.write(f"esker: {error} {error.hint}\n")
         _print(output)
@@ -62,14 +50,15 @@ def run_hook(arguments: list[str], environ: Mapping[str, str]) -> int:
     with _logging(log, arguments):
         if not environ.get(_INSIDE):
             os.environ[_INSIDE] = "1"
-            settings = ClientSettings.from_environment(environ, url)
+            settings = ClientSettings.from_environment(environ)
             event = _read_event(client, name)
             project = project_of(event.cwd)
             # A session that has entered an excluded directory still sends its events, for its earlier messages.
             needs_context = event.step in ("start", "prompt")
             if event.session and not (needs_context and is_excluded(event.cwd, project, settings.exclude)):
-                send = partial(_send, event, project, settings, environ)
-                output = answer(event, _context(event, project, settings))
+                send = partial(_send, event, project, settings, environ, log)
+                found = HookContext(event, project, settings, partial(log.write, f"{client} {name}")).answer()
+                output = answer(event, found.context, found.notice)
     with _logging(log, arguments):
         _print(output)
         if send:
@@ -77,24 +66,28 @@ def run_hook(arguments: list[str], environ: Mapping[str, str]) -> int:
     return 0
 
 
-def _address(arguments: list[str]) -> tuple[str | None, list[str]]:
-    """Return the address after `--url`, which may be anywhere, and the other arguments."""
-    words = [word for each in arguments for word in (each.split("=", 1) if each.startswith("--url=") else [each])]
-    if "--url" not in words:
-        return None, words
-    index = words.index("--url")
-    return "".join(words[index + 1 : index + 2]) or None, words[:index] + words[index + 2 :]
+def _options(arguments: list[str]) -> tuple[dict[str, str], list[str]]:
+    """Return the options as variables of the environment, and the other arguments; options may be anywhere."""
+    installed: dict[str, str] = {}
+    words = iter(word for each in arguments for word in (each.split("=", 1) if each.startswith("--") else [each]))
+    others: list[str] = []
+    for word in words:
+        if name := _OPTIONS.get(word):
+            installed |= {name: value} if (value := next(words, "")) else {}
+        else:
+            others.append(word)
+    return installed, others
 
 
 @contextmanager
-def _logging(log: Path, arguments: list[str]) -> Generator[None]:
+def _logging(log: HookLog, arguments: list[str]) -> Generator[None]:
     """Write every error to the log and suppress it: an agent must not fail because of its memory."""
     try:
         yield
-    except _TimeIsUp:
-        _write(log, f"{' '.join(arguments)}: timed out")
+    except TimeIsUp:
+        log.write(" ".join(arguments), "timed out")
     except Exception as error:  # noqa: BLE001
-        _write(log, f"{' '.join(arguments)}: {type(error).__name__}: {error}")
+        log.write(" ".join(arguments), f"{type(error).__name__}: {error}")
 
 
 def _read_event(client: str, name: str) -> HookEvent:
@@ -110,139 +103,26 @@ def _print(text: str) -> None:
         sys.stdout.flush()
 
 
-def _context(event: HookEvent, project: str | None, settings: ClientSettings) -> str | None:
-    """Return the context for the model, if there is any."""
-    match event.step:
-        case "start":
-            return _in_time("start", _log(settings), lambda: _pack(event, project, settings))
-        case "prompt":
-            return _in_time("prompt", _log(settings), lambda: _recall(event, project, settings))
-        case _:
-            return None
-
-
-def _send(event: HookEvent, project: str | None, settings: ClientSettings, environ: Mapping[str, str]) -> None:
+def _send(
+    event: HookEvent, project: str | None, settings: ClientSettings, environ: Mapping[str, str], log: HookLog
+) -> None:
     """Send new messages in a process of its own; the client, which has its answer, may continue meanwhile."""
+    write = partial(log.write, f"{event.client} {event.name}")
 
-    def background(awaited: str | None, later: str | None = None) -> None:
+    def work(method: str) -> Callable[[], None]:
         # Only the sending process imports the readers of transcripts, not the one that the client waits for.
-        def work(method: str) -> None:
-            module = import_module("esker.server.agents.capture")
-            getattr(module.Capture(settings, event, project, environ), method)()
-
-        steps = [partial(work, method) if method else None for method in (awaited, later)]
-        _in_background(event, _log(settings), *steps)
+        module = "esker.server.agents.capture"
+        return lambda: getattr(import_module(module).Capture(settings, event, project, environ), method)()
 
     match event.step:
         case "start":
-            background(None, "catch_up")
+            in_background(None, work("catch_up"), 0.0, write)
         case "prompt" if event.transcript is None:
             # A prompt that is kept before its hook ends cannot be overtaken by the answer.
-            background("keep_prompt", "catch_up")
+            in_background(work("keep_prompt"), work("catch_up"), settings.hook_seconds, write)
         case "prompt":
             pass
-        case _:
-            background("transcript")
-
-
-def _pack(event: HookEvent, project: str | None, settings: ClientSettings) -> str | None:
-    """Return the session's pack for this client; a new one after a compaction, which has dropped the old one."""
-    api = Api.to(settings, timeout=_ANSWER_SECONDS)
-    session = api.post("/v1/sessions", open_body(event.client, event.session, event.cwd, project))["id"]
-    if event.source == "compact":
-        api.post(f"/v1/sessions/{session}/events", event_body("evicted", length_of(event)))
-    return pack_context(event.client, api.get(f"/v1/sessions/{session}/pack")["text"])
-
-
-def _recall(event: HookEvent, project: str | None, settings: ClientSettings) -> str | None:
-    prompt = event.prompt or ""
-    enabled = settings.hook_recall == "always" or (
-        settings.hook_recall == "explicit" and refers_to_earlier_work(prompt)
-    )
-    if not (enabled and event.by_user and prompt):
-        return None
-    api = Api.to(settings, timeout=_ANSWER_SECONDS)
-    session = api.post("/v1/sessions", open_body(event.client, event.session, event.cwd, project))
-    question = {"query": prompt[-_LONGEST_QUERY:], "timezone": session["timezone"], **_RECALLED}
-    question |= {"project": session["project"]} if session["project"] else {}
-    found = api.ask_for_text("/v1/recall", question)
-    return recalled_context(event.client, found) if "\n* " in found else None
-
-
-def _in_time(step: HookStep, log: Path, work: Callable[[], str | None]) -> str | None:
-    """Return the result of `work`, or None if it takes longer than the client waits or the server fails."""
-    signal.signal(signal.SIGALRM, _ring)
-    signal.setitimer(signal.ITIMER_REAL, _PATIENCE[step])
-    try:
-        return work()
-    except EskerError as error:
-        _write(log, f"{step}: {error}")
-    except _TimeIsUp:
-        _write(log, f"{step}: no answer within {_PATIENCE[step]:.0f} s")
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-    return None
-
-
-def _ring(number: int, frame: FrameType | None) -> None:
-    raise _TimeIsUp
-
-
-def _in_background(
-    event: HookEvent, log: Path, awaited: Callable[[], None] | None, later: Callable[[], None] | None
-) -> None:
-    """Do work in a process of its own, which may outlive the client, and wait for the first part, but not for long.
-
-    The process has a session of its own, so that it survives when the client's processes are stopped, and none of the
-    client's pipes, since some clients wait until these are closed.
-    """
-    sys.stdout.flush()
-    finished, writing = os.pipe()
-    if os.fork() == 0:
-        _run_in_background(event, log, awaited, writing, later)
-    os.close(writing)
-    if awaited:
-        select.select([finished], [], [], _PATIENCE[event.step])
-    os.close(finished)
-
-
-def _run_in_background(
-    event: HookEvent,
-    log: Path,
-    awaited: Callable[[], None] | None,
-    writing: int,
-    later: Callable[[], None] | None,
-) -> None:
-    """Do both parts and close `writing` between them, then end this process."""
-    try:
-        os.setsid()
-        null = os.open(os.devnull, os.O_RDWR)
-        for stream in (0, 1, 2):
-            os.dup2(null, stream)
-        signal.signal(signal.SIGALRM, _ring)
-        signal.setitimer(signal.ITIMER_REAL, _SENDING_SECONDS)
-        if awaited:
-            awaited()
-        os.close(writing)
-        if later:
-            later()
-    except BaseException as error:  # noqa: BLE001 - a forked process has no caller to catch it
-        _write(log, f"{event.client} {event.name}: {type(error).__name__}: {error}")
-    finally:
-        os._exit(0)
-
-
-def _log(settings: ClientSettings) -> Path:
-    return settings.state_dir / _LOG
-
-
-def _write(log: Path, line: str) -> None:
-    """Add a line to the owner-only log; a log that has grown long is rotated."""
-    try:
-        make_private(log.parent)
-        if log.is_file() and log.stat().st_size > _LOG_BYTES:
-            log.replace(log.with_suffix(".log.1"))
-        with os.fdopen(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "a") as file:
-            file.write(f"{time.strftime('%Y-%m-%dT%H:%M:%S%z')} {line}\n")
-    except OSError:
-        return
+        case step:
+            is_silent = HookState(settings.state_dir, event.received_at).is_silent(settings.url)
+            patience = 0.0 if is_silent else min(_PATIENCE[step], settings.hook_seconds)
+            in_background(work("transcript"), None, patience, write)

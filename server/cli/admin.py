@@ -1,5 +1,7 @@
 """`esker migrate`, `pool`, `key`: commands that use the database directly, whether a server runs or not."""
 
+import os
+import sys
 from dataclasses import asdict
 from datetime import timedelta
 from typing import Annotated, Literal
@@ -7,6 +9,7 @@ from typing import Annotated, Literal
 import typer
 
 from esker.server.cli.database import migrated, settings_for, with_database
+from esker.server.cli.install import install, keyless_clients
 from esker.server.cli.output import AsJson, DataDir, note, print_json, progress, say, table
 from esker.server.core.clock import system_clock
 from esker.server.core.config.settings import Settings
@@ -204,6 +207,21 @@ def create_key(
         say(made.key)
         note(f"The key is not shown again. It opens pool {made.pool} for {', '.join(made.scopes)}.")
         note("From now on every request needs a key, this command line too: set ESKER_KEY to it.")
+        _offer_to_install_again(made.key)
+
+
+def _offer_to_install_again(key: str) -> None:
+    """Say which clients of this machine send no key yet, and in a terminal offer to set them up again."""
+    clients = keyless_clients()
+    if not clients:
+        return
+    names = " ".join(clients)
+    note(f"{', '.join(clients)}: their hooks and MCP servers send no key yet, so the server will refuse them.")
+    if sys.stdin.isatty() and typer.confirm("Set them up again, so that they send ESKER_KEY?", default=True):
+        os.environ["ESKER_KEY"] = key
+        install(clients, with_key=True)
+    else:
+        note(f"Set ESKER_KEY where they start, and run `esker install {names} --with-key`.")
 
 
 @keys.command("list")

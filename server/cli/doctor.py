@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal, cast
 import typer
 
 from esker.server.agents.api import Api
+from esker.server.agents.hook_log import HookLog
 from esker.server.agents.spool import Spool
 from esker.server.cli.database import lacking, settings_for, with_database
 from esker.server.cli.output import AsJson, DataDir, print_json, say
@@ -301,12 +302,12 @@ def _hooks() -> Iterator[Finding]:
             f"{client.state_dir} cannot be written, so hooks lose what they cannot send at once.",
             "Choose another directory with ESKER_STATE_DIR.",
         )
-    log = client.state_dir / "hooks.log"
-    if log.is_file() and (lines := log.read_text(errors="replace").splitlines()):
+    log = HookLog(client.state_dir)
+    for name, (count, last) in log.failures().items():
         yield Finding(
             "warning",
-            f"{log} has {counted(len(lines), 'failure')} of hooks, the last: {lines[-1][:300]}",
-            "Fix the cause, and delete the file.",
+            f"Hooks of {name} have failed {counted(count, 'time')}, the last: {last[:300]}",
+            f"Fix the cause, and delete {log.path}.",
         )
     if waiting := spool.waiting():
         yield Finding(

@@ -3,8 +3,9 @@
 import os
 import shutil
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -17,8 +18,10 @@ from esker.server.agents.install.edits import Edit, edits_to_install, edits_to_u
 from esker.server.agents.install.originals import Originals
 from esker.server.cli.connection import connect
 from esker.server.cli.output import AsJson, note, print_json, say
-from esker.server.core.config.client_settings import ClientSettings
+from esker.server.core.config.client_settings import ClientSettings, state_dir
+from esker.server.core.config.exclusion_list import ExclusionList
 from esker.server.core.config.home import home
+from esker.server.core.config.kept_keys import KeptKeys
 from esker.server.core.errors import InvalidInput, Misconfigured, NotFound
 
 app = typer.Typer(add_completion=False)
@@ -39,6 +42,14 @@ DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show what would ch
 
 
 @dataclass(frozen=True, slots=True)
+class _StateChange:
+    """A change of a file in the state directory."""
+
+    text: str
+    write: Callable[[], object]
+
+
+@dataclass(frozen=True, slots=True)
 class _InstallPlan:
     """The clients and their edits, and the clients that are left out, with the reason.
 
@@ -50,6 +61,7 @@ class _InstallPlan:
     notes: list[str]
     next_steps: list[str]
     left_out: dict[str, str] = field(default_factory=dict[str, str])
+    state_changes: list[_StateChange] = field(default_factory=list[_StateChange])
 
     @property
     def changed(self) -> list[Edit]:
@@ -75,6 +87,14 @@ def install(
         bool,
         typer.Option("--with-key", help=f"Have clients send the key in {KEY_VARIABLE}, even if it is not set here."),
     ] = False,
+    keep_key: Annotated[
+        bool,
+        typer.Option(
+            "--keep-key",
+            help=f"Also keep the key in {KEY_VARIABLE} in the state directory, readable by you alone, for hooks whose"
+            " client does not pass its environment on (Codex in a terminal).",
+        ),
+    ] = False,
     yes: Yes = False,
     dry_run: DryRun = False,
     as_json: AsJson = False,
@@ -90,9 +110,8 @@ def install(
     changes = any(edit.changes for edit in edits)
     notes = [*_notes_on_copies(edits), *_install_notes(target)] if changes else []
     next_steps = [text for client in chosen for text in client.notes] + [_RESTART] if changes else []
-    _carry_out(
-        _Consent(yes, dry_run, as_json), _InstallPlan(chosen, edits, notes, next_steps, left_out), originals, target
-    )
+    plan = _InstallPlan(chosen, edits, notes, next_steps, left_out, _state_changes(settings, keep_key=keep_key))
+    _carry_out(_Consent(yes, dry_run, as_json), plan, originals, target)
 
 
 @app.command()
@@ -108,6 +127,8 @@ def uninstall(
     settings = _settings()
     target = _target(settings, scope, with_key=False)
     chosen = _chosen_clients(clients, everything, target, {})
+    kept = KeptKeys(settings.state_dir)
+    forget_key = _StateChange(f"{kept.path}: delete the key for {settings.url}", partial(kept.drop, settings.url))
     originals = Originals(settings.state_dir / _ORIGINALS)
     edits = edits_to_uninstall(chosen, target, originals)
     notes = [
@@ -117,10 +138,32 @@ def uninstall(
     ]
     _carry_out(
         _Consent(yes, dry_run, as_json),
-        _InstallPlan(chosen, edits, notes, _notes_on_earlier_entries(edits, chosen, target)),
+        _InstallPlan(
+            chosen,
+            edits,
+            notes,
+            _notes_on_earlier_entries(edits, chosen, target),
+            state_changes=[forget_key] if everything and kept.key(settings.url) else [],
+        ),
         originals,
         target,
     )
+
+
+def keyless_clients() -> list[str]:
+    """Return the clients that are set up on this machine and send no key. Raises Misconfigured."""
+    originals = Originals(state_dir(os.environ) / _ORIGINALS)
+    with_key: dict[str, bool] = {}
+    for original in originals.all():
+        with_key[original.client] = with_key.get(original.client, False) or _names_key(original.path)
+    return [client for client, has_key in with_key.items() if not has_key]
+
+
+def _names_key(path: Path) -> bool:
+    try:
+        return KEY_VARIABLE.encode() in path.read_bytes()
+    except OSError:
+        return False
 
 
 # Changes --------------------------------------------------------------------------------------------------------------
@@ -131,10 +174,28 @@ def _settings() -> ClientSettings:
     return ClientSettings.from_environment(os.environ)
 
 
+def _state_changes(settings: ClientSettings, *, keep_key: bool) -> list[_StateChange]:
+    """Return what hooks should know wherever a client starts them: the exclusions, and the key if that is wanted.
+
+    Raises InvalidInput if there is no key to keep.
+    """
+    changes: list[_StateChange] = []
+    listed = ExclusionList(settings.state_dir)
+    if new := [pattern for pattern in settings.exclude if pattern not in listed.patterns()]:
+        changes.append(_StateChange(f"{listed.path}: add {', '.join(new)}", partial(listed.add, new)))
+    if keep_key and not settings.key:
+        raise InvalidInput(f"--keep-key needs a key, but {KEY_VARIABLE} is not set.", hint=f"Set {KEY_VARIABLE}.")
+    if keep_key and settings.key:
+        kept = KeptKeys(settings.state_dir)
+        text = f"{kept.path}: keep the key for {settings.url}"
+        changes.append(_StateChange(text, partial(kept.keep, settings.url, settings.key)))
+    return changes
+
+
 def _target(settings: ClientSettings, scope: str, *, with_key: bool) -> InstallTarget:
     if scope not in (USER, PROJECT):
         raise InvalidInput(f"The scope {scope!r} does not exist.", hint=f"Use {USER} or {PROJECT}.")
-    return InstallTarget(home(), Path.cwd(), os.environ, _program(), settings.url, with_key, scope)
+    return InstallTarget(home(), Path.cwd(), os.environ, _program(), settings.url, settings.state_dir, with_key, scope)
 
 
 def _program() -> str:
@@ -186,8 +247,7 @@ def _install_notes(target: InstallTarget) -> list[str]:
         notes.append(f"No file contains the key: set {KEY_VARIABLE} in the environment in which the clients start.")
     else:
         notes.append(f"Clients send no key. If the server requires one, set {KEY_VARIABLE} or use --with-key.")
-    if target.options:
-        notes.append(f"Hooks connect to {target.url}; ESKER_URL overrides it where a client starts.")
+    notes.append(f"Hooks connect to {target.url} and keep their state in {target.state_dir}, wherever a client starts.")
     if target.scope == PROJECT:
         notes.append("The hooks contain the path of a program on this machine, so do not commit them for others.")
     return notes
@@ -232,10 +292,12 @@ def _carry_out(consent: _Consent, plan: _InstallPlan, originals: Originals, targ
     """Show the changes, ask, and write them; exit with 1 if they were to be written and were not."""
     if not consent.as_json:
         _show(plan)
-    wanted = bool(plan.edits) and not consent.dry_run
+    wanted = bool(plan.edits or plan.state_changes) and not consent.dry_run
     written = wanted and _allowed(consent, plan)
     if written:
         apply(plan.edits, originals, shared=target.scope == PROJECT)
+        for change in plan.state_changes:
+            change.write()
     if consent.as_json:
         print_json(_as_json(plan, written and bool(plan.changed)))
     else:
@@ -258,6 +320,8 @@ def _show(plan: _InstallPlan) -> None:
             say(f"{client.name}: nothing to do.")
     for name, reason in plan.left_out.items():
         say(f"{name}: left out, {reason}.")
+    for change in plan.state_changes:
+        say(change.text)
 
 
 def _show_edit(edit: Edit) -> None:
@@ -292,4 +356,5 @@ def _as_json(plan: _InstallPlan, written: bool) -> dict[str, object]:
 
     notes = [*plan.notes, *(plan.next_steps if written else ())]
     listed = [{"client": client.name, "files": files(client)} for client in plan.clients]
-    return {"written": written, "clients": listed, "left_out": plan.left_out, "notes": notes}
+    state = [change.text for change in plan.state_changes]
+    return {"written": written, "clients": listed, "left_out": plan.left_out, "state": state, "notes": notes}

@@ -29,6 +29,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "install": ("install", "Set agent CLIs up for Esker: its MCP server and its hooks."),
     "uninstall": ("install", "Remove Esker from agent CLIs."),
     "ingest": ("ingest", "Send transcripts of agents to the server, except what was sent before."),
+    "exclude": ("exclude", "Exclude projects and directories from memory, or show what is excluded."),
     "spool": ("spool", "Show the parcels that hooks could not send yet, or send or delete them."),
     "sessions": ("sessions", "List sessions, the most recently begun first, or show the memory of one."),
     "observe": ("sessions", "Observe the unobserved messages of one session or of all."),

@@ -16,7 +16,9 @@ import typer
 from pydantic import TypeAdapter
 
 from esker.server.agents.api import Api, ServerRefused
+from esker.server.agents.project import is_excluded, project_of, repository_of
 from esker.server.cli.connection import connect, read_as
+from esker.server.core.config.client_settings import ClientSettings
 from esker.server.core.config.logs import configure_logs
 from esker.server.core.conversation.records import Passage
 from esker.server.core.errors import NotFound
@@ -49,7 +51,6 @@ class _PackResponse:
 @dataclass(frozen=True, slots=True)
 class _BriefingResponse:
     text: str
-    known: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,11 +111,17 @@ def _over_http() -> Backend:
         path = f"/v1/sessions/{quote(session_id, safe='')}/pack"
         return read_as(_PACK, await _ask(lambda api: api.get(path))).text
 
-    async def briefing(_: object, tokens: int) -> str:
-        found = read_as(_BRIEFING, await _ask(lambda api: api.get("/v1/briefing", tokens=tokens)))
-        return found.text if found.known else ""
+    return Backend(recall, expand, remember, correct, forget, status, read, pack, _briefing, _scopes)
 
-    return Backend(recall, expand, remember, correct, forget, status, read, pack, briefing, _scopes)
+
+async def _briefing(_: object, project: str | None) -> str:
+    """Return a briefing about a project, by default about that of the working directory."""
+    here = os.getcwd()
+    own = project_of(here)
+    if is_excluded(here, own, ClientSettings.from_environment(os.environ).exclude):
+        return "This directory is excluded: nothing of it is remembered or shown."
+    about = project or repository_of(here)
+    return read_as(_BRIEFING, await _ask(lambda api: api.get("/v1/briefing", project=about))).text
 
 
 async def _scopes(_: object) -> frozenset[str]:

@@ -63,6 +63,15 @@ def status_text(found: PoolStatus) -> str:
 
 
 @dataclass(frozen=True, slots=True)
+class ProjectSummary:
+    """A project, the number of its live memories, and the time of the latest one."""
+
+    project: str
+    memories: int
+    latest_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class ObserveReport:
     """The result of observing a session; `queued`: it will run in the background.
 

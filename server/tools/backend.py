@@ -22,7 +22,7 @@ Correct = Callable[[Any, str, Correction], Awaitable[SourcedMemory]]
 Forget = Callable[[Any, str, bool], Awaitable[Receipt]]
 ReportStatus = Callable[[Any], Awaitable[PoolStatus]]
 ReadRow = Callable[[Any, str], Awaitable[SourcedMemory | Passage]]
-GetBriefingText = Callable[[Any, int], Awaitable[str]]
+GetBriefingText = Callable[[Any, str | None], Awaitable[str]]
 GetPackText = Callable[[Any, str], Awaitable[str]]
 GetScopes = Callable[[Any], Awaitable[frozenset[str]]]
 
@@ -46,6 +46,6 @@ class Backend:
     pack: GetPackText
     """Returns the text of a session's pack by the session's id."""
     briefing: GetBriefingText
-    """Returns the pool's most important memories within a number of tokens, or ""."""
+    """Returns the text of a briefing about a project, or (None) about where the caller works or the pool."""
     scopes: GetScopes
     """Returns what the caller's key may do."""

@@ -4,6 +4,7 @@ from starlette.requests import Request
 
 from esker.server.core.conversation.records import Passage
 from esker.server.core.facts.forgetting import Receipt
+from esker.server.core.pack.briefing import TOKENS
 from esker.server.core.recall.answer import Recalled
 from esker.server.core.recall.expansion import Expansion
 from esker.server.core.records import Principal, SourcedMemory
@@ -50,9 +51,8 @@ def backend_of(parts: Parts) -> Backend:
     async def pack(request: Request, session_id: str) -> str:
         return (await get_pack(parts, _principal(request).pool_id, session_id)).text
 
-    async def briefing(request: Request, tokens: int) -> str:
-        found = await give_briefing(parts, _principal(request).pool_id, None, tokens)
-        return found.text if found.known else ""
+    async def briefing(request: Request, project: str | None) -> str:
+        return (await give_briefing(parts, _principal(request).pool_id, project, TOKENS)).text
 
     return Backend(recalled, expanded, remembered, corrected, forgotten, status, read, pack, briefing, _scopes)
 

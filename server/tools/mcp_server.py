@@ -20,13 +20,14 @@ from pydantic import AnyUrl, ValidationError
 from esker.server import VERSION
 from esker.server.core.errors import EskerError
 from esker.server.tools.backend import Backend
+from esker.server.tools.briefing_tool import add_briefing
 from esker.server.tools.expand_tool import add_expand
-from esker.server.tools.instructions import INSTRUCTIONS, ShortPack
+from esker.server.tools.instructions import INSTRUCTIONS
 from esker.server.tools.recall_tool import add_recall
 from esker.server.tools.refusals import UNEXPECTED, PlainErrors, problems_of, unknown
 from esker.server.tools.remember_tool import add_forget, add_remember
 from esker.server.tools.resources import ADDRESSES, add_resources
-from esker.server.tools.scopes import ToolsByScope
+from esker.server.tools.scopes import NeededTools
 from esker.server.tools.status_tool import add_status
 
 _LONGEST = 200
@@ -102,7 +103,7 @@ def _plain_message(tool: str, error: ToolError) -> str:
 def make_mcp(backend: Backend) -> EskerMcp:
     """Return an MCP server whose tools answer through `backend`."""
     mcp = EskerMcp("esker", title="Esker memory", version=VERSION, instructions=INSTRUCTIONS)
-    for add in (add_recall, add_expand, add_remember, add_forget, add_status, add_resources):
+    for add in (add_recall, add_expand, add_remember, add_forget, add_status, add_briefing, add_resources):
         add(mcp, backend)
-    mcp.middleware.extend([PlainErrors(), ShortPack(backend), ToolsByScope(backend)])
+    mcp.middleware.extend([PlainErrors(), NeededTools(backend)])
     return mcp

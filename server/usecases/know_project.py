@@ -1,11 +1,13 @@
-"""Recognize an unknown project, so that an answer can tell a misspelt name from a project without memories."""
+"""Tell known projects from unknown ones, so that an answer can tell a misspelt name from a project without memories."""
 
 import asyncio
 
+from esker.server.core.reports import ProjectSummary
 from esker.server.core.similar_projects import UnknownProject, nearest
 from esker.server.db.database import Connection
 from esker.server.db.pipeline import fetch
 from esker.server.store import projects
+from esker.server.usecases.parts import Parts
 
 # Most project names that an unknown one is compared with.
 _MOST_NAMES = 2_000
@@ -22,3 +24,9 @@ async def similar_projects(connection: Connection, project: str) -> UnknownProje
     """Return a project that nothing belongs to, with similar names."""
     known = await projects.names(connection, _MOST_NAMES)
     return UnknownProject(project, await asyncio.to_thread(nearest, project, known))
+
+
+async def list_projects(parts: Parts, pool_id: str, limit: int) -> list[ProjectSummary]:
+    """Return the projects of a pool with the most live memories, the most first."""
+    async with parts.database.moment(pool_id) as connection:
+        return await projects.with_memories(connection, limit, parts.clock())

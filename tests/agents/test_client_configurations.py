@@ -17,12 +17,13 @@ from esker.server.agents.hook_input import STEPS as HOOK_STEPS
 from esker.server.agents.hooks import _INSIDE as INSIDE
 from esker.server.agents.install.client import check_address
 from esker.server.agents.install.clients import CLIENTS
+from esker.server.core.config.client_settings import ClientSettings
 from esker.server.core.errors import Misconfigured
 from tests.support.homes import FILES, PROGRAM, URL, Home
 from tests.support.processes import ROOT
 
 KEY = "esker_0123456789abcdefghijklmnopqrstuvwxyz"
-Url = Annotated[str, StringConstraints(pattern=r"^https?://[^/]+/mcp$")]
+Url = Annotated[str, StringConstraints(pattern=r"^https?://[^/]+/mcp\?hooks=yes$")]
 Command = Annotated[str, StringConstraints(min_length=1)]
 
 
@@ -146,7 +147,6 @@ class GeminiEvents(Strict):
     SessionStart: list[GeminiGroup]
     BeforeAgent: list[GeminiGroup]
     AfterAgent: list[GeminiGroup]
-    PreCompress: list[GeminiGroup]
     SessionEnd: list[GeminiGroup]
 
 
@@ -259,7 +259,7 @@ KEYS = {
 STEPS = {
     "claude-code": "SessionStart UserPromptSubmit Stop SubagentStop PreCompact SessionEnd",
     "codex": "SessionStart UserPromptSubmit Stop SubagentStop PreCompact SessionEnd",
-    "gemini-cli": "SessionStart BeforeAgent AfterAgent PreCompress SessionEnd",
+    "gemini-cli": "SessionStart BeforeAgent AfterAgent SessionEnd",
     "cursor": "sessionStart stop preCompact sessionEnd",
 }
 PLUGINS = {"opencode": ".config/opencode/plugins/esker.ts", "pi": ".pi/agent/extensions/esker.ts"}
@@ -301,7 +301,7 @@ def test_every_event_runs_the_program_with_the_client_and_the_event(tmp_path: Pa
     assert list(installed) == STEPS[client].split()
     for event, entries in installed.items():
         [(command, _)] = commands(entries)
-        assert shlex.split(command) == ["/with a space/esker", "hook", client, event]
+        assert shlex.split(command) == ["/with a space/esker", "hook", *home.options, client, event]
 
 
 @pytest.mark.parametrize("client", STEPS)
@@ -314,7 +314,8 @@ def test_a_hook_answers_before_its_client_stops_waiting(tmp_path: Path, client: 
         for _, handler in commands(entries):
             if not handler.get("async"):
                 # The hook's interpreter starts within the rest of the time.
-                assert hooks._PATIENCE[HOOK_STEPS[client][event]] <= handler["timeout"] / unit - 2, event
+                longest = ClientSettings().hook_seconds + hooks._PATIENCE.get(HOOK_STEPS[client][event], 0.0)
+                assert longest <= handler["timeout"] / unit - 1, event
 
 
 def test_no_timeout_exceeds_its_clients_limit_and_sending_is_asynchronous(tmp_path: Path) -> None:
@@ -372,7 +373,7 @@ def test_the_mcp_entry_has_the_configured_address(tmp_path: Path) -> None:
     home = Home(tmp_path, url="https://memory.lan/esker/")
     home.install(*CLIENTS)
     for name in KEYS:
-        assert '"https://memory.lan/esker/mcp"' in home.read(name)
+        assert '"https://memory.lan/esker/mcp?hooks=yes"' in home.read(name)
 
 
 ADDRESSES = ["http://other:1234", "https://memory.lan/it's;touch x&/$(y)(z)", 'http://o/"q" `r` | s']
@@ -390,16 +391,15 @@ def test_hooks_have_the_servers_address_quoted_for_the_shell(tmp_path: Path, cli
     for event, entries in read(home, name)["hooks"].items():
         [(command, _)] = commands(entries)
         said = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=True, cwd=tmp_path).stdout
-        assert said.splitlines() == ["hook", "--url", url, client, event]
+        assert said.splitlines() == ["hook", *home.options, client, event]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["esker", "home"]
 
 
-@pytest.mark.parametrize("url", [URL, f"{URL}/"])
-def test_hooks_have_no_address_if_it_is_the_default(tmp_path: Path, url: str) -> None:
-    home = Home(tmp_path, url=url)
+def test_hooks_and_plugins_name_their_server_and_state_also_if_these_are_the_usual_ones(tmp_path: Path) -> None:
+    home = Home(tmp_path, url=f"{URL}/")
     home.install(*CLIENTS)
-    assert not any("--url" in home.read(name) for names in FILES.values() for name in names)
-    assert all("const OPTIONS: string[] = []\n" in home.read(name) for name in PLUGINS.values())
+    options = json.dumps(["--url", URL, *home.options[2:]])
+    assert all(f"const OPTIONS: string[] = {options}\n" in home.read(name) for name in PLUGINS.values())
 
 
 @pytest.mark.parametrize("url", ADDRESSES)
@@ -411,7 +411,7 @@ def test_hooks_for_another_server_are_recognised_however_they_are_written(tmp_pa
     home.install(*STEPS)
     for client in STEPS:
         [name] = [name for name in FILES[client] if name.endswith(("settings.json", "hooks.json"))]
-        assert "--url" not in home.read(name)
+        assert url not in home.read(name)
         assert home.read(name).count(" hook ") == len(STEPS[client].split())
     by_hand = {"hooks": {"stop": [{"command": "esker hook --url=http://x cursor stop"}, {"command": "esker hook"}]}}
     home.write(".cursor/hooks.json", json.dumps(by_hand))
@@ -482,10 +482,11 @@ def page(name: str) -> Any:
     return json.loads((ROOT / name).read_text(encoding="utf-8"))
 
 
-def test_claude_codes_plugin_differs_from_the_installation_only_by_the_path(tmp_path: Path) -> None:
+def test_claude_codes_plugin_differs_from_the_installation_only_by_what_is_fixed(tmp_path: Path) -> None:
     home = Home(tmp_path)
     home.install("claude-code")
-    written = json.loads(home.read(".claude/settings.json").replace(PROGRAM, "esker"))
+    options = shlex.join(home.options)
+    written = json.loads(home.read(".claude/settings.json").replace(f"{PROGRAM} hook {options}", "esker hook"))
     assert page("plugins/claude-code/hooks/hooks.json") == written
     # Its hooks use ESKER_URL, and so does its server.
     servers = (ROOT / "plugins/claude-code/.mcp.json").read_text(encoding="utf-8")

@@ -6,7 +6,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import AsyncGenerator
-from contextlib import closing
+from contextlib import closing, suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -15,10 +15,12 @@ import httpx2
 import pytest
 
 from esker.server.agents.hook_input import STEPS
+from esker.server.agents.hook_log import HookLog
 from esker.server.agents.install.clients import CLIENTS
 from esker.server.agents.readers import READERS
 from esker.server.app import make_parts
 from esker.server.core.clock import system_clock
+from esker.server.core.config.exclusion_list import ExclusionList
 from esker.server.core.config.settings import Settings
 from esker.server.db.database import Database
 from esker.server.usecases.authenticate import create_key
@@ -54,8 +56,8 @@ class Agent:
         self.checkout = home / "shop"
         self.transcript = home / ".claude" / "projects" / "-shop" / "s1.jsonl"
         self.state = home / "state"
-        event_input = {"HOME": str(home), "ESKER_STATE_DIR": str(self.state), "ESKER_URL": url} | more
-        self._environment = environment(**event_input)
+        given = {"HOME": str(home), "ESKER_STATE_DIR": str(self.state), "ESKER_URL": url, "ESKER_HOOK_SECONDS": "60"}
+        self._environment = environment(**given | more)
         self.checkout.mkdir(parents=True, exist_ok=True)
         (self.checkout / ".git").mkdir(exist_ok=True)
         (self.checkout / ".git" / "config").write_text('[remote "origin"]\nurl = https://example.org/acme/shop\n')
@@ -83,9 +85,9 @@ class Agent:
         event_input |= {"transcript_path": str(self.transcript)} if self.transcript.exists() else {}
         return await self.run(client, event, json.dumps(event_input | given).encode())
 
-    async def run(self, client: str, event: str, standard_input: bytes) -> str:
+    async def run(self, client: str, event: str, standard_input: bytes, *options: str) -> str:
         """Run a hook with this standard input, and return its output; it must succeed without errors."""
-        words = ["hook", client, event]
+        words = ["hook", *options, client, event]
         done = await asyncio.to_thread(run_forked, words, ROOT, self._environment, PATIENCE, standard_input)
         assert (done.returncode, done.stderr) == (0, "")
         return done.stdout
@@ -150,7 +152,6 @@ def context(printed: str) -> str:
     [
         ("claude-code", "SessionStart", ("hookSpecificOutput", "additionalContext")),
         ("codex", "SessionStart", ("hookSpecificOutput", "additionalContext")),
-        ("gemini-cli", "SessionStart", ("hookSpecificOutput", "additionalContext")),
         ("cursor", "sessionStart", ("additional_context",)),
         ("opencode", "session.created", ("context",)),
         ("pi", "session_start", ("context",)),
@@ -169,11 +170,47 @@ async def test_a_session_starts_with_its_projects_memories_in_the_clients_format
     assert FACT in printed[place[-1]]
 
 
+async def test_gemini_cli_gets_the_pack_once_with_the_first_prompt(agent: Agent) -> None:
+    for source in ("startup", "resume"):
+        assert await agent.hook("SessionStart", "gemini-cli", source=source) == "{}\n"
+        printed = json.loads(await agent.hook("BeforeAgent", "gemini-cli", prompt="Go on."))
+        assert printed["hookSpecificOutput"]["hookEventName"] == "BeforeAgent"
+        assert FACT in printed["hookSpecificOutput"]["additionalContext"]
+        assert await agent.hook("BeforeAgent", "gemini-cli", prompt="Go on.") == "{}\n"
+
+
+async def test_a_pack_that_could_not_be_had_comes_with_a_later_prompt(agent: Agent) -> None:
+    away = agent.at(NOWHERE)
+    await away.hook("SessionStart", "gemini-cli", source="startup")
+    assert await away.hook("BeforeAgent", "gemini-cli", prompt="Go on.") == "{}\n"
+    assert FACT in await agent.hook("BeforeAgent", "gemini-cli", prompt="Go on.")
+
+
+async def test_codex_gets_a_pack_again_only_if_a_compaction_has_dropped_it(agent: Agent) -> None:
+    first = context(await agent.hook("SessionStart", "codex", source="startup"))
+    said = {"type": "response_item", "payload": {"role": "developer", "content": [{"text": f"<hook>{first}</hook>"}]}}
+    rollout = agent.home / "rollout-s1.jsonl"
+    rollout.write_text(json.dumps(said, ensure_ascii=False, separators=(",", ":")) + "\n")
+    resumed = {"source": "resume", "transcript_path": str(rollout)}
+    assert await agent.hook("SessionStart", "codex", **resumed) == ""
+    with rollout.open("a") as file:
+        file.write('{"type":"compacted","payload":{"message":"They set pnpm up."}}\n')
+    assert context(await agent.hook("SessionStart", "codex", **resumed)) == first
+
+
+async def test_a_session_hears_on_request_which_other_projects_have_memories(agent: Agent, url: str) -> None:
+    other = agent.home / "other"
+    other.mkdir()
+    asking = agent.at(url, ESKER_HOOK_ELSEWHERE="on")
+    printed = context(await asking.hook("SessionStart", cwd=str(other), source="startup"))
+    assert printed == "Esker has no memories of the project other yet. Projects with memories: acme/shop (1)."
+
+
 async def test_a_session_without_memories_gets_no_context(agent: Agent) -> None:
     other = agent.home / "other"
     other.mkdir()
     assert await agent.hook("SessionStart", cwd=str(other), source="startup") == ""
-    assert await agent.hook("SessionStart", "gemini-cli", cwd=str(other), session_id="s2") == "{}\n"
+    assert await agent.hook("session_start", "pi", cwd=str(other), session_id="s2") == "{}\n"
 
 
 @pytest.mark.parametrize(
@@ -427,6 +464,28 @@ async def test_an_excluded_project_is_neither_read_nor_given_context(agent: Agen
         assert (await client.get("/v1/sessions")).json()["sessions"] == []
 
 
+async def test_the_list_of_exclusions_holds_in_any_environment(agent: Agent, url: str) -> None:
+    agent.say("A secret plan.")
+    ExclusionList(agent.state).add(["acme/shop"])
+    assert await agent.hook("SessionStart", source="startup") == ""
+    await agent.hook("Stop")
+    assert await kept(url) == []
+    (agent.state / "exclude").write_text("/a/{b\n")
+    await agent.hook("Stop")
+    assert await kept(url) == [], "a list that is not valid may exclude anything"
+    assert f"{agent.state / 'exclude'}: " in (agent.state / "hooks.log").read_text()
+
+
+async def test_the_options_of_an_installed_hook_take_precedence_over_the_environment(agent: Agent, url: str) -> None:
+    elsewhere = agent.at(NOWHERE, ESKER_STATE_DIR=str(agent.home / "elsewhere"))
+    asked = {"session_id": "s1", "cwd": str(agent.checkout), "source": "startup"}
+    options = ["--url", url, "--state-dir", str(agent.state)]
+    ExclusionList(agent.state).add(["/nowhere"])
+    assert FACT in context(await elsewhere.run("claude-code", "SessionStart", json.dumps(asked).encode(), *options))
+    ExclusionList(agent.state).add([str(agent.checkout)])
+    assert await elsewhere.run("claude-code", "SessionStart", json.dumps(asked).encode(), *options) == ""
+
+
 async def test_nothing_of_an_excluded_session_is_sent_by_other_events(agent: Agent, url: str) -> None:
     agent.say("A secret plan.")
     elsewhere = agent.home / "elsewhere"
@@ -567,10 +626,35 @@ async def test_a_key_that_is_refused_loses_nothing(agent: Agent, url: str, parts
     await until_kept(url, ["First."], Authorization=f"Bearer {key}")
 
 
+async def test_a_refused_key_is_reported_to_the_clients_user_once_a_day(agent: Agent, url: str, parts: Parts) -> None:
+    await create_key(parts, name="a", pool="default", scopes=["read", "write"])
+    printed = json.loads(await agent.hook("SessionStart", source="startup"))
+    assert printed.keys() == {"systemMessage"}
+    assert f"{url} refuses this client's key" in printed["systemMessage"]
+    assert "esker install claude-code --with-key" in printed["systemMessage"]
+    assert await agent.hook("UserPromptSubmit", prompt="How did we deploy last time?") == ""
+    assert json.loads(await agent.hook("session_start", "pi"))["notice"], "another client has another user interface"
+    [(count, last)] = [HookLog(agent.state).failures()["claude-code"]]
+    assert count == 2
+    assert "UserPromptSubmit" in last
+
+
+async def test_hooks_do_not_wait_again_for_a_server_that_has_just_been_silent(agent: Agent) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as hole:
+        lost = agent.at(f"http://127.0.0.1:{hole.getsockname()[1]}", ESKER_HOOK_SECONDS="0.2")
+        await lost.hook("SessionStart", source="startup")
+        hole.setblocking(False)
+        with suppress(BlockingIOError):
+            hole.accept()[0].close()
+        assert await lost.hook("UserPromptSubmit", prompt="How did we deploy last time?") == ""
+        with pytest.raises(BlockingIOError):
+            hole.accept()
+
+
 @pytest.mark.parametrize("event", ["SessionStart", "UserPromptSubmit", "Stop", "SessionEnd"])
 async def test_a_server_that_never_answers_does_not_block_the_agent(agent: Agent, event: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as hole:
-        lost = agent.at(f"http://127.0.0.1:{hole.getsockname()[1]}")
+        lost = agent.at(f"http://127.0.0.1:{hole.getsockname()[1]}", ESKER_HOOK_SECONDS="0.2")
         lost.say("Hello.")
         given = {"session_id": "s1", "cwd": str(lost.checkout), "transcript_path": str(lost.transcript)}
         given |= {"prompt": "How did we deploy last time?", "source": "startup"}

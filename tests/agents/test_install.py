@@ -60,7 +60,9 @@ model = 'mini'
     ".cursor/hooks.json": '{"version": 1, "hooks": {"stop": [{"command": "./mine.sh"}]}}',
 }
 
-ESKER = '[mcp_servers.esker]\nurl = "http://127.0.0.1:8377/mcp"\nstartup_timeout_sec = 3\ntool_timeout_sec = 10\n'
+ESKER = (
+    '[mcp_servers.esker]\nurl = "http://127.0.0.1:8377/mcp?hooks=yes"\nstartup_timeout_sec = 3\ntool_timeout_sec = 10\n'
+)
 
 
 @pytest.fixture
@@ -233,7 +235,7 @@ def test_existing_hooks_are_not_duplicated(home: Home) -> None:
     home.write(".claude/settings.json", json.dumps({"hooks": hooks}, indent=2))
     home.install("claude-code")
     now = says(home, ".claude/settings.json")["hooks"]
-    mine = {"type": "command", "command": f"{PROGRAM} hook claude-code Stop", "async": True}
+    mine = {"type": "command", "command": home.command("claude-code", "Stop"), "async": True}
     assert now["Stop"] == [{"hooks": [mine, theirs]}]
     assert "PostToolUse" not in now
     home.forget_state()
@@ -627,7 +629,7 @@ def test_of_duplicate_keys_the_last_counts_and_all_of_ours_are_removed(home: Hom
     text = '{"mcpServers": {"esker": {"url": "1"}, "a": {}, "esker": {"url": "2"}}, "x": 1}'
     home.write(".pi/agent/mcp.json", text)
     home.install("pi")
-    assert says(home, ".pi/agent/mcp.json")["mcpServers"]["esker"]["url"] == "http://127.0.0.1:8377/mcp"
+    assert says(home, ".pi/agent/mcp.json")["mcpServers"]["esker"]["url"] == "http://127.0.0.1:8377/mcp?hooks=yes"
     home.forget_state()
     home.uninstall("pi")
     assert says(home, ".pi/agent/mcp.json") == {"mcpServers": {"a": {}}, "x": 1}
@@ -777,7 +779,7 @@ def plainly(value: Any) -> str:
 @settings(deadline=None, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow])
 @given(text=configurations())
 def test_the_rest_of_a_toml_file_stays_to_the_byte(text: str) -> None:
-    file = TomlFile(Path("config.toml"), {"url": "http://127.0.0.1:8377/mcp"})
+    file = TomlFile(Path("config.toml"), {"url": "http://127.0.0.1:8377/mcp?hooks=yes"})
     was = tomllib.loads(text)
     written = file.put(text)
     now = tomllib.loads(written)

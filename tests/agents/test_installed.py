@@ -1,4 +1,4 @@
-"""Installed hooks and plugins call the server they were installed for, unless the environment names another."""
+"""Installed hooks and plugins call the server they were installed for, whatever the environment names."""
 
 import json
 import shlex
@@ -32,8 +32,9 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Generator[str]:
 def run(command: str, **environ: str) -> str:
     """Run a hook as an agent does at the start of a session, and return what it prints."""
     event_input = json.dumps({"session_id": "s1", "cwd": "/", "source": "startup"})
+    there = environment(ESKER_HOOK_SECONDS="60", **environ)
     done = subprocess.run(
-        ["sh", "-c", command], input=event_input, env=environment(**environ), capture_output=True, text=True, check=True
+        ["sh", "-c", command], input=event_input, env=there, capture_output=True, text=True, check=True
     )
     assert done.stderr == ""
     return done.stdout
@@ -48,25 +49,14 @@ def first_command(value: Any) -> str:
 
 
 @pytest.mark.parametrize("client", ["claude-code", "codex", "gemini-cli", "cursor"])
-def test_a_hook_finds_the_server_it_was_installed_for(tmp_path: Path, url: str, client: str) -> None:
+@pytest.mark.parametrize("elsewhere", ["", NOWHERE])
+def test_a_hook_finds_the_server_it_was_installed_for(tmp_path: Path, url: str, client: str, elsewhere: str) -> None:
     home = Home(tmp_path, program=ESKER, url=url)
     home.install(client)
-    command = first_command(value_of(parse(home.read(FILES[client][-1]))))
-    assert f" --url {url} " in command
-    assert FACT in run(command)
-    assert FACT in run(command, ESKER_URL="")
-
-
-def test_the_clients_environment_overrides_the_installed_address(tmp_path: Path, url: str) -> None:
-    home = Home(tmp_path, program=ESKER, url=url)
-    home.install("claude-code")
-    command = first_command(value_of(parse(home.read(".claude/settings.json"))))
-    assert run(command, ESKER_URL=NOWHERE) == ""
-    home.url = NOWHERE
-    home.install("claude-code")
-    command = first_command(value_of(parse(home.read(".claude/settings.json"))))
-    assert run(command) == ""
-    assert FACT in run(command, ESKER_URL=url)
+    start = first_command(value_of(parse(home.read(FILES[client][-1]))))
+    # Gemini CLI gets the pack with its first prompt.
+    commands = [start, start.replace("SessionStart", "BeforeAgent")] if client == "gemini-cli" else [start]
+    assert FACT in "".join(run(command, ESKER_URL=elsewhere) for command in commands)
 
 
 def test_plugins_find_the_server_they_were_installed_for(tmp_path: Path, url: str) -> None:
@@ -75,12 +65,11 @@ def test_plugins_find_the_server_they_were_installed_for(tmp_path: Path, url: st
     opencode = Plugin(home.root / FILES["opencode"][1], tmp_path, OPENCODE)
     pi = Plugin(home.root / FILES["pi"][1], tmp_path, PI)
     turn = [["session_start", {"reason": "new"}, [], SESSION_FILE], ["before_agent_start", {}, [], SESSION_FILE]]
-    _, [output] = opencode.call(system(), **environment())
-    _, [_, answer] = pi.call(*turn, **environment())
+    elsewhere = environment(ESKER_URL=NOWHERE, ESKER_HOOK_SECONDS="60")
+    _, [output] = opencode.call(system(), **elsewhere)
+    _, [_, answer] = pi.call(*turn, **elsewhere)
     assert FACT in output["system"][1]
     assert FACT in answer["message"]["content"]
-    _, [output] = opencode.call(system(), **environment(ESKER_URL=NOWHERE))
-    assert output == {"system": ["You are."]}
 
 
 @pytest.mark.parametrize(

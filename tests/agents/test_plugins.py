@@ -24,7 +24,7 @@ here = Path({folder!r})
 event = json.load(sys.stdin)
 with (here / "events.jsonl").open("a") as file:
     print(json.dumps([sys.argv[1:], event, "IN_ESKER_HOOK" in os.environ]), file=file)
-answer = here / ("answer." + sys.argv[3])
+answer = here / ("answer." + sys.argv[-1])
 if answer.exists():
     print(answer.read_text())
 """
@@ -33,12 +33,15 @@ OPENCODE = """
 import * as plugin from {plugin}
 const [make, ...others] = Object.values(plugin)
 if (others.length) throw new Error("OpenCode would take every export for a plugin")
-const hooks = await make({{ directory: "/work" }})
+const told = []
+const client = {{ tui: {{ showToast: async ({{ body }}) => void told.push(body.message) }} }}
+const hooks = await make({{ client, directory: "/work" }})
 const done = []
 for (const [name, input, output] of {calls}) {{
   await hooks[name]?.(input, output)
   done.push(output ?? null)
 }}
+if (told.length) done.push(told)
 console.log(JSON.stringify([Object.keys(hooks), done]))
 """
 PI = """
@@ -46,10 +49,13 @@ import extension from {plugin}
 const handlers = {{}}
 extension({{ on: (name, handler) => (handlers[name] = handler) }})
 const done = []
+const told = []
 for (const [name, event, branch, file] of {calls}) {{
   const sessionManager = {{ getSessionFile: () => file, getBranch: () => branch ?? [] }}
-  done.push((await handlers[name]?.(event, {{ cwd: "/work", sessionManager }})) ?? null)
+  const ui = {{ notify: (notice) => void told.push(notice) }}
+  done.push((await handlers[name]?.(event, {{ cwd: "/work", sessionManager, ui }})) ?? null)
 }}
+if (told.length) done.push(told)
 console.log(JSON.stringify([Object.keys(handlers), done]))
 """
 # A clock on which five seconds pass at once, but a minute does not.
@@ -292,13 +298,24 @@ def test_a_plugin_without_an_answer_stops_waiting_after_seconds(tmp_path: Path, 
     assert done == [calls[0][2] if client == "opencode" else None]
 
 
+def test_a_plugin_shows_the_programs_notice_to_the_user(opencode: Plugin, pi: Plugin) -> None:
+    for event in ("session.created", "session_start"):
+        opencode.answers(event, '{"notice": "The key is refused.", "context": "The pack."}')
+    _, [output, told] = opencode.call(system())
+    assert (output["system"][-1], told) == ("The pack.", ["The key is refused."])
+    turn = [["session_start", {"reason": "new"}, [], SESSION_FILE], ["before_agent_start", {}, [], SESSION_FILE]]
+    _, [_, answer, told] = pi.call(*turn)
+    assert (answer["message"]["content"], told) == ("The pack.", ["The key is refused."])
+
+
 def test_the_program_itself_answers_plugins(tmp_path: Path) -> None:
-    installed = Home(tmp_path / "home", program=str(Path(sys.executable).with_name("esker")))
-    installed.install("opencode", "pi")
     fact = "Sessions are kept in Redis for a day."
     with served("--data-dir", made_at(tmp_path / "data")) as (_, said):
+        program = str(Path(sys.executable).with_name("esker"))
+        installed = Home(tmp_path / "home", program=program, url=said["url"])
+        installed.install("opencode", "pi")
         assert esker("remember", fact, "--everywhere", "--priority", "high", ESKER_URL=said["url"]).returncode == 0
-        environ = environment(ESKER_URL=said["url"], ESKER_HOOK_RECALL="always")
+        environ = environment(ESKER_HOOK_SECONDS="60", ESKER_HOOK_RECALL="always")
         opencode = Plugin(installed.root / FILES["opencode"][1], tmp_path, OPENCODE)
         _, [output] = opencode.call(system(), **environ)
         pi = Plugin(installed.root / FILES["pi"][1], tmp_path, PI)

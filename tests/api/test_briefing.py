@@ -146,3 +146,15 @@ async def test_a_row_cannot_break_out_of_its_line_and_identical_rows_are_shown_o
 async def test_an_unknown_or_invalid_parameter_is_refused(client: httpx2.AsyncClient) -> None:
     for asked in ({"tokens": 99}, {"tokens": 10**9}, {"projekt": "x"}):
         assert (await client.get("/v1/briefing", params=asked)).status_code == 422
+
+
+async def test_projects_are_listed_with_their_live_memories_the_most_first(client: httpx2.AsyncClient) -> None:
+    await noted(client, "The keeper is called Ada.", project="coast/lighthouse", said_at="2026-01-02T00:00:00Z")
+    for content in ("The ferry is blue.", "The ferry sails at nine."):
+        last = await noted(client, content, project="ferry", said_at="2026-03-04T05:06:07Z")
+    assert (await client.patch(f"/v1/memories/{last}", json={"content": "The ferry sails at ten."})).status_code == 200
+    await noted(client, "Everybody signs commits.")
+    found = (await client.get("/v1/projects")).json()["projects"]
+    assert [(each["project"], each["memories"]) for each in found] == [("ferry", 2), ("coast/lighthouse", 1)]
+    assert found[1]["latest_at"] == "2026-01-02T00:00:00Z"
+    assert (await client.get("/v1/projects?limit=1")).json()["projects"] == found[:1]

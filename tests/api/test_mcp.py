@@ -18,7 +18,8 @@ from esker.server.core.clock import system_clock
 from esker.server.core.config.settings import Settings
 from esker.server.core.text.tokens import estimate_tokens
 from esker.server.db.database import Database
-from esker.server.tools.instructions import INSTRUCTIONS, PACK_TOKENS
+from esker.server.tools.instructions import INSTRUCTIONS
+from esker.server.tools.scopes import SCOPES
 from esker.server.usecases.authenticate import create_key, create_pool
 from esker.server.usecases.parts import Parts
 from tests.support.api import PATIENCE
@@ -47,6 +48,7 @@ async def test_the_tool_is_described_for_a_model(served: str, mode: str) -> None
             "remember": {"content"},
             "forget_memory": {"memory_id"},
             "memory_status": set(),
+            "memory_briefing": set(),
         }
         hints: dict[str, tuple[bool | None, bool | None, bool | None]] = {}
         for name, tool in tools.items():
@@ -59,6 +61,7 @@ async def test_the_tool_is_described_for_a_model(served: str, mode: str) -> None
             "recall_memory": (True, None, True),
             "expand_memory": (True, None, True),
             "memory_status": (True, None, True),
+            "memory_briefing": (True, None, True),
             "remember": (False, False, True),
             "forget_memory": (False, True, False),
         }
@@ -172,39 +175,46 @@ async def test_a_pack_resource_equals_the_pack_over_http(served: str, way: str) 
 
 
 @pytest.mark.parametrize("way", WAYS)
-async def test_the_instructions_contain_the_callers_most_important_memories(served: str, way: str) -> None:
+async def test_the_instructions_stay_the_same_whatever_is_known(served: str, way: str) -> None:
     async with httpx2.AsyncClient(base_url=served, timeout=PATIENCE) as http:
-        rows = [{"content": f"Rule {n}: {'never ' * 40}.", "priority": "high"} for n in range(60)]
-        await http.post("/v1/memories/batch", json={"memories": rows})
         await http.post("/v1/memories", json={"content": "Never push to main.", "kind": "manual"})
     async with by(served, way) as client:
-        said = client.instructions or ""
-    assert said.startswith(INSTRUCTIONS)
-    assert "Never push to main." in said
-    assert estimate_tokens(said.removeprefix(INSTRUCTIONS)) <= PACK_TOKENS + 2
+        assert client.instructions == INSTRUCTIONS
+
+
+@pytest.mark.parametrize("way", WAYS)
+async def test_a_briefing_tells_what_matters_in_the_project(served: str, way: str) -> None:
+    async with httpx2.AsyncClient(base_url=served, timeout=PATIENCE) as http:
+        for project in ("acme/shop", "acme/other"):
+            note = {"content": f"Never push to main of {project}.", "kind": "manual", "project": project}
+            await http.post("/v1/memories", json=note)
+    async with by(served, way) as client:
+        answer = await client.call_tool("memory_briefing", {"project": "acme/shop"})
+        [said] = answer.content
+        assert isinstance(said, TextContent)
+        assert "main of acme/shop" in said.text
+        assert "acme/other" not in said.text
 
 
 @pytest.mark.parametrize("mode", MODES)
-async def test_the_instructions_contain_no_rows_of_another_pool(served: str, parts: Parts, mode: str) -> None:
-    async with httpx2.AsyncClient(base_url=served, timeout=PATIENCE) as http:
-        await http.post("/v1/memories", json={"content": "Never push to main.", "kind": "manual"})
-    await create_pool(parts, "strangers")
-    key = await create_key(parts, name="a", pool="strangers", scopes=["read"])
-    async with connected(served, mode, key.key) as client:
-        assert client.instructions == INSTRUCTIONS
+async def test_clients_whose_hooks_bring_the_pack_are_not_offered_a_briefing(served: str, mode: str) -> None:
+    async with connected(served, mode) as client:
+        offered = {tool.name for tool in (await client.list_tools()).tools}
+    async with connected(served, mode, path="/mcp?hooks=yes") as client:
+        assert {tool.name for tool in (await client.list_tools()).tools} == offered - {"memory_briefing"}
 
 
-async def test_without_a_server_the_instructions_come_without_a_pack() -> None:
+async def test_without_a_server_the_tools_are_listed() -> None:
     async with by("http://127.0.0.1:1", "stdio") as client:
         assert client.instructions == INSTRUCTIONS
-        assert len((await client.list_tools()).tools) == 5
+        assert len((await client.list_tools()).tools) == len(SCOPES)
 
 
 async def test_a_server_that_never_answers_does_not_hide_the_tools() -> None:
     with socket.create_server(("127.0.0.1", 0)) as hole:
         async with by(f"http://127.0.0.1:{hole.getsockname()[1]}", "stdio") as client:
             assert client.instructions == INSTRUCTIONS
-            assert len((await client.list_tools()).tools) == 5
+            assert len((await client.list_tools()).tools) == len(SCOPES)
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -245,10 +255,10 @@ async def test_a_key_that_only_reads_neither_writes_nor_forgets(served: str, par
 @pytest.mark.parametrize(
     ("scopes", "tools"),
     [
-        (["read"], {"recall_memory", "expand_memory", "memory_status"}),
-        (["read", "write"], {"recall_memory", "expand_memory", "memory_status", "remember"}),
-        (["read", "forget"], {"recall_memory", "expand_memory", "memory_status", "forget_memory"}),
-        (["read", "admin"], {"recall_memory", "expand_memory", "memory_status"}),
+        (["read"], {"recall_memory", "expand_memory", "memory_status", "memory_briefing"}),
+        (["read", "write"], {"recall_memory", "expand_memory", "memory_status", "memory_briefing", "remember"}),
+        (["read", "forget"], {"recall_memory", "expand_memory", "memory_status", "memory_briefing", "forget_memory"}),
+        (["read", "admin"], {"recall_memory", "expand_memory", "memory_status", "memory_briefing"}),
     ],
 )
 async def test_a_key_is_shown_only_the_tools_that_it_may_use(

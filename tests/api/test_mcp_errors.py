@@ -13,6 +13,7 @@ from mcp import Client, MCPError
 from mcp.types import INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, PARSE_ERROR, TextContent
 
 from esker.server.core import jsonrpc
+from esker.server.tools.scopes import SCOPES
 from tests.support.api import PATIENCE
 from tests.support.forks import forked_command
 from tests.support.mcp_clients import by
@@ -201,7 +202,7 @@ async def test_an_invalid_message_is_refused_on_stdio_and_the_connection_continu
         # Blank lines and responses get no answer.
         again = await esker.ask('\n  \n{"jsonrpc": "2.0", "id": 77, "result": {}}\n{"jsonrpc": "2.0"}')
         check_refused(again, INVALID_REQUEST, None)
-        assert len((await esker.call("tools/list", {}, modern=modern))["result"]["tools"]) == 5
+        assert len((await esker.call("tools/list", {}, modern=modern))["result"]["tools"]) == len(SCOPES)
 
 
 @pytest.mark.parametrize("modern", [False, True])

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.support.forks import run_forked
+from tests.support.made import made_at
 from tests.support.processes import ROOT, environment
 
 PROGRAM = Path(sys.executable).with_name("esker")
@@ -43,7 +44,8 @@ def files(home: Path) -> dict[str, bytes]:
 def test_without_a_terminal_and_without_yes_nothing_is_written(tmp_path: Path) -> None:
     done = run(tmp_path, "install", "claude-code", code=1)
     assert f"+++ {tmp_path}/.claude/settings.json" in done.stdout
-    assert f"{PROGRAM} hook claude-code SessionStart" in done.stdout
+    assert f"{PROGRAM} hook --url http://127.0.0.1:8377 --state-dir " in done.stdout
+    assert " claude-code SessionStart" in done.stdout
     assert "Nothing was written" in done.stdout
     assert "--yes" in done.stdout
     assert list(tmp_path.iterdir()) == []
@@ -51,7 +53,7 @@ def test_without_a_terminal_and_without_yes_nothing_is_written(tmp_path: Path) -
 
 def test_a_dry_run_shows_and_writes_nothing(tmp_path: Path) -> None:
     done = run(tmp_path, "install", "codex", "--dry-run", "--yes")
-    assert '+url = "http://127.0.0.1:8377/mcp"' in done.stdout
+    assert '+url = "http://127.0.0.1:8377/mcp?hooks=yes"' in done.stdout
     assert "Nothing was written because of --dry-run." in done.stdout
     assert list(tmp_path.iterdir()) == []
 
@@ -87,9 +89,9 @@ def test_a_one_line_file_is_shown_spread_and_stays_one_line(tmp_path: Path) -> N
     assert first.startswith(f"{tmp_path}/.cursor/mcp.json has long lines")
     assert max(map(len, [first, *lines])) <= 160 + len(str(tmp_path))
     changed = [line for line in lines if line[0] in "+-" and line[:3] not in ("+++", "---")]
-    assert changed == ["+    },", '+    "esker": {', '+      "url": "http://127.0.0.1:8377/mcp"']
+    assert changed == ["+    },", '+    "esker": {', '+      "url": "http://127.0.0.1:8377/mcp?hooks=yes"']
     written = (tmp_path / ".cursor/mcp.json").read_text()
-    assert written == text[:-2] + ',"esker":{"url":"http://127.0.0.1:8377/mcp"}}}'
+    assert written == text[:-2] + ',"esker":{"url":"http://127.0.0.1:8377/mcp?hooks=yes"}}}'
     # --json has the unchanged diff.
     run(tmp_path, "uninstall", "cursor", "--yes")
     [file, _] = as_json(tmp_path, "install", "cursor", "--dry-run")["clients"][0]["files"]
@@ -125,7 +127,7 @@ def test_an_installation_can_be_undone(tmp_path: Path) -> None:
     again = run(tmp_path, "install", "claude-code", "codex")
     assert again.stdout == "claude-code: nothing to do.\ncodex: nothing to do.\n"
     assert again.stderr == ""
-    assert f"{PROGRAM} hook codex Stop" in (tmp_path / ".codex/hooks.json").read_text()
+    assert " codex Stop" in (tmp_path / ".codex/hooks.json").read_text()
     run(tmp_path, "uninstall", "--all", "--yes")
     assert files(tmp_path) == before
     assert "nothing to do" in run(tmp_path, "uninstall", "--all").stdout
@@ -183,10 +185,10 @@ def test_the_key_is_used_from_the_environment_and_not_written(tmp_path: Path) ->
     assert "Clients send no key." in without.stderr
     done = run(tmp_path, "install", "claude-code", "--yes", ESKER_KEY=key, ESKER_URL="http://memory.lan:1")
     assert "No file contains the key" in done.stderr
-    assert "Hooks connect to http://memory.lan:1; ESKER_URL overrides it" in done.stderr
+    assert "Hooks connect to http://memory.lan:1 and keep their state in " in done.stderr
     assert key not in done.stdout + done.stderr
     servers = json.loads((tmp_path / ".claude.json").read_text())["mcpServers"]
-    assert servers["esker"]["url"] == "http://memory.lan:1/mcp"
+    assert servers["esker"]["url"] == "http://memory.lan:1/mcp?hooks=yes"
     assert servers["esker"]["headers"] == {"Authorization": "Bearer ${ESKER_KEY}"}
     assert all(key.encode() not in file.read_bytes() for file in tmp_path.rglob("*") if file.is_file())
     run(tmp_path, "install", "claude-code", "--yes")
@@ -236,3 +238,33 @@ def test_at_a_terminal_it_asks(tmp_path: Path, answer: bytes, code: int) -> None
     assert done.returncode == code, done.stderr
     assert "Write this? [y/N]" in done.stdout
     assert bool(files(tmp_path)) == (code == 0)
+
+
+def test_an_installation_keeps_the_exclusions_of_this_shell_for_every_environment(tmp_path: Path) -> None:
+    (tmp_path / ".codex").mkdir()
+    listed = tmp_path / ".local/state/esker/exclude"
+    shown = run(tmp_path, "install", "codex", "--dry-run", ESKER_EXCLUDE="acme/*")
+    assert f"{listed}: add acme/*" in shown.stdout
+    assert not listed.exists()
+    as_json(tmp_path, "install", "codex", "--yes", ESKER_EXCLUDE="acme/*")
+    assert listed.read_text().splitlines()[1:] == ["acme/*"]
+    assert as_json(tmp_path, "install", "codex", "--yes", ESKER_EXCLUDE="acme/*")["state"] == []
+
+
+def test_a_key_is_kept_on_request_and_goes_with_the_last_client(tmp_path: Path) -> None:
+    (tmp_path / ".codex").mkdir()
+    kept = tmp_path / ".local/state/esker/keys.json"
+    run(tmp_path, "install", "codex", "--keep-key", "--yes", code=1)
+    run(tmp_path, "install", "codex", "--keep-key", "--yes", ESKER_KEY="esk_k")
+    assert json.loads(kept.read_text()) == {"http://127.0.0.1:8377": "esk_k"}
+    run(tmp_path, "uninstall", "--all", "--yes")
+    assert not kept.exists()
+
+
+def test_the_first_key_names_the_clients_that_send_none(tmp_path: Path) -> None:
+    run(tmp_path, "install", "codex", "pi", "--yes")
+    run(tmp_path, "install", "pi", "--with-key", "--yes")
+    made = run(tmp_path, "key", "create", "laptop", ESKER_DATA_DIR=made_at(tmp_path / "data"))
+    assert "codex: their hooks and MCP servers send no key yet" in made.stderr
+    assert "`esker install codex --with-key`" in made.stderr
+    assert "pi" not in made.stderr.partition("send no key")[2]

@@ -24,6 +24,7 @@ from esker.server.core.config.settings import Settings
 from esker.server.core.records import JobKind
 from esker.server.db.database import Database
 from esker.server.db.embedded import OWNER, Cluster
+from esker.server.tools.instructions import INSTRUCTIONS
 from esker.server.tools.scopes import SCOPES as TOOLS
 from tests.support.api import PATIENCE
 from tests.support.kept_servers import KeptDatabase
@@ -121,6 +122,7 @@ ROUTES: dict[tuple[str, str], list[Ask]] = {
         Ask(body={"query": "boat queue worker", "tier": "passages", "explain": True}, same=False),
     ],
     ("GET", "/v1/briefing"): [Ask(same=False), Ask({"project": "{project}"}, same=False)],
+    ("GET", "/v1/projects"): [Ask()],
     ("POST", "/v1/reflect"): [
         Ask(body={"project": "{project}", "min_age_days": 0, "dry_run": True}),
         Ask(WAIT, body={"project": "{project}", "min_age_days": 0}),
@@ -156,6 +158,7 @@ TOOL_CALLS: dict[str, list[dict[str, Any]]] = {
     "remember": [{"content": "Mine.", "session_id": "{session}"}, {"content": "Mine.", "replaces": "{memory}"}],
     "forget_memory": [{"memory_id": kind, "messages": True} for kind in ("{memory}", "{observation}", "{passage}")],
     "memory_status": [{}],
+    "memory_briefing": [{"project": "{project}"}],
 }
 RESOURCES = {
     "memory://pack/{session}": ["memory://pack/{session}"],
@@ -198,6 +201,7 @@ OTHER_VERBS = {
     "install": "writes files of clients",
     "uninstall": "writes files of clients",
     "ingest": "opens sessions and sends messages, as the routes above",
+    "exclude": "writes a file of the user",
     "spool": "sends what hooks kept, as the routes above",
     "import": "imports, as the route above",
     "migrate": "changes the schema, as the operator",
@@ -336,8 +340,7 @@ async def test_a_tool_gives_nothing_of_another_pool_and_changes_nothing_there(tw
 
 async def test_resources_and_instructions_have_nothing_of_another_pool(two: Two) -> None:
     async with connected(two.url, "auto", two.mine.key) as client:
-        refuse_leak(two, client.instructions or "", {})
-        assert two.mine.word in (client.instructions or "")
+        assert client.instructions == INSTRUCTIONS
         templates = (await client.list_resource_templates()).resource_templates
         assert {each.uri_template for each in templates} == RESOURCES.keys()
         for address in [each for some in RESOURCES.values() for each in some]:

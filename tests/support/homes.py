@@ -1,6 +1,7 @@
 """A home that agent CLIs are set up in, without a process for each command."""
 
 import os
+import shlex
 import shutil
 import stat
 from collections.abc import Sequence
@@ -46,7 +47,17 @@ class Home:
     def target(self) -> InstallTarget:
         """The target of an installation."""
         cwd = self.root / "project"
-        return InstallTarget(self.root, cwd, self.environ, self.program, self.url, self.with_key, self.scope)
+        state = self.root / ".local/state/esker"
+        return InstallTarget(self.root, cwd, self.environ, self.program, self.url, state, self.with_key, self.scope)
+
+    @property
+    def options(self) -> list[str]:
+        """The options that an installed hook has."""
+        return ["--url", self.url.rstrip("/"), "--state-dir", str(self.root / ".local/state/esker")]
+
+    def command(self, client: str, event: str) -> str:
+        """Return the command of an installed hook."""
+        return shlex.join([self.program, "hook", *self.options, client, event])
 
     def install(self, *clients: str) -> list[Edit]:
         """Install, and return what changed."""

@@ -16,12 +16,12 @@ MODES = ["legacy", "auto"]
 
 
 @asynccontextmanager
-async def connected(url: str, mode: str, key: str | None = None) -> AsyncGenerator[Client]:
+async def connected(url: str, mode: str, key: str | None = None, path: str = "/mcp") -> AsyncGenerator[Client]:
     """A real MCP client, over HTTP."""
     headers = {"Authorization": f"Bearer {key}"} if key else {}
     async with (
         httpx2.AsyncClient(headers=headers, timeout=PATIENCE) as http,
-        Client(streamable_http_client(f"{url}/mcp", http_client=http), mode=mode) as client,
+        Client(streamable_http_client(f"{url}{path}", http_client=http), mode=mode) as client,
     ):
         yield client
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Protocol
 
-from esker.server.core.config.client_settings import ClientSettings
 from esker.server.core.config.home import expanded
 from esker.server.core.errors import Misconfigured
 from esker.server.core.json_input import Json
@@ -31,7 +30,7 @@ _FORBIDDEN = re.compile(r"""[\x00-\x20\x7f-\xa0"<>\\^`{|}$?#\u2000-\u200f\u2028-
 
 @dataclass(frozen=True, slots=True)
 class InstallTarget:
-    """The target of an installation: the user's home, the server, the program.
+    """The target of an installation: the user's home, the server, the program, the state directory of hooks.
 
     `program` is the absolute path of `esker`. With `with_key` the client reads the key from ESKER_KEY; the installer
     never sees the key itself.
@@ -42,6 +41,7 @@ class InstallTarget:
     environ: Mapping[str, str]
     program: str
     url: str
+    state_dir: Path
     with_key: bool = False
     scope: str = USER
 
@@ -52,8 +52,8 @@ class InstallTarget:
 
     @property
     def mcp_url(self) -> str:
-        """The address of the server's MCP endpoint."""
-        return f"{self.url.rstrip('/')}/mcp"
+        """The address of the server's MCP endpoint for a client with hooks, which bring what a session starts with."""
+        return f"{self.url.rstrip('/')}/mcp?hooks=yes"
 
     def headers(self, key: str) -> dict[str, Json]:
         """Return the headers, with `key` for the client's reference to ESKER_KEY; empty without a key."""
@@ -61,9 +61,8 @@ class InstallTarget:
 
     @property
     def options(self) -> list[str]:
-        """The options of a hook: the server's address, unless it is the default."""
-        url = self.url.rstrip("/")
-        return [] if url == ClientSettings.url else ["--url", url]
+        """The options of a hook. A client may run it with another environment than that of the user's shell."""
+        return ["--url", self.url.rstrip("/"), "--state-dir", str(self.state_dir.absolute())]
 
     def command(self, client: str, event: str) -> str:
         """Return the command of a hook, for a shell."""

@@ -12,7 +12,6 @@ _TIMEOUTS = {
     "SessionStart": 10_000,
     "BeforeAgent": 10_000,
     "AfterAgent": 10_000,
-    "PreCompress": 30_000,
     "SessionEnd": 10_000,
 }
 

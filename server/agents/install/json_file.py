@@ -105,9 +105,8 @@ class JsonFile:
 
     def _is_ours(self, handler: Json, event: str) -> bool:
         command = handler.get("command") if isinstance(handler, dict) else None
-        pattern = (
-            rf"\b{SERVER}(\.exe)?['\"]? hook( --url[ =]{_QUOTED})? {re.escape(self.client)} {re.escape(event)}\s*$"
-        )
+        options = rf"( --(url|state-dir)[ =]{_QUOTED})*"
+        pattern = rf"\b{SERVER}(\.exe)?['\"]? hook{options} {re.escape(self.client)} {re.escape(event)}\s*$"
         return isinstance(command, str) and re.search(pattern, command) is not None
 
 

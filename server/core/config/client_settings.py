@@ -1,23 +1,22 @@
-"""Settings of a client: the server's address, its key and excluded projects, read from the environment.
+"""Settings of a client: the server's address, its key and excluded projects.
 
-Hooks start in every turn of an agent and read these settings, so this module uses the standard library alone. The
-server's own settings are in `server/core/config/settings.py`. `docs/configuration.md` lists both, and a test compares.
+They are read from the environment, and exclusions and kept keys from the state directory, too. Hooks start in every
+turn of an agent and read these settings, so this module uses the standard library alone. The server's own settings are
+in `server/core/config/settings.py`. `docs/configuration.md` lists both, and a test compares.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 
-from esker.server.core.config.exclusion_patterns import parse_pattern
+from esker.server.core.config.exclusion_list import ExclusionList, check_patterns
 from esker.server.core.config.home import expanded
-from esker.server.core.errors import InvalidInput, Misconfigured
+from esker.server.core.config.kept_keys import KeptKeys
+from esker.server.core.errors import Misconfigured
 
 PREFIX = "ESKER_"
-RECALLS = ("explicit", "always", "off")
-_PATTERNS = (
-    "A pattern is a directory (/work/secret, ~/private), which covers what is below it, or a project (owner/name,"
-    " owner/*); docs/configuration.md says more."
-)
+_CHOICES = {"hook_recall": ("explicit", "always", "off"), "hook_elsewhere": ("on", "off")}
+_LONGEST_WAIT = 60.0
 
 
 @dataclass(frozen=True)
@@ -35,33 +34,52 @@ class ClientSettings:
     hook_recall: str = "explicit"
     """Prompts that trigger a recall: those with an `explicit` reference to earlier work, `always`, or `off`."""
 
-    @classmethod
-    def from_environment(cls, environ: Mapping[str, str], url: str | None = None) -> "ClientSettings":
-        """Read the settings from `environ`. Raises Misconfigured for a value that is not valid.
+    hook_seconds: float = 1.0
+    """The most seconds that a hook keeps an agent waiting. After a server gave no answer within them, hooks do not wait
+    for it at all for half a minute."""
+    hook_elsewhere: str = "off"
+    """Whether a session whose project has no memories is told which other projects have some: `on` or `off`."""
 
-        `url` is the server's address if the environment does not contain one.
+    @classmethod
+    def from_environment(cls, environ: Mapping[str, str]) -> "ClientSettings":
+        """Read the settings from `environ`; exclusions are also in the state directory, and the key may be there.
+
+        Raises Misconfigured for a value that is not valid.
         """
         given = {each.name: environ[name] for each in fields(cls) if environ.get(name := variable(each.name))}
-        recall = given.get("hook_recall", "explicit")
-        if recall not in RECALLS:
-            raise Misconfigured(f"{variable('hook_recall')} must be one of {', '.join(RECALLS)}, not {recall!r}.")
+        for name, values in _CHOICES.items():
+            if name in given and given[name] not in values:
+                raise Misconfigured(f"{variable(name)} must be one of {', '.join(values)}, not {given[name]!r}.")
+        folder = state_dir(environ)
+        url = given.get("url", cls.url)
         return cls(
-            url=given.get("url", url or cls.url),
-            key=given.get("key"),
-            state_dir=state_dir(environ),
-            exclude=_exclusions(given.get("exclude", "")),
-            hook_recall=recall,
+            url=url,
+            key=given.get("key") or KeptKeys(folder).key(url),
+            state_dir=folder,
+            exclude=(*_exclusions(given.get("exclude", "")), *ExclusionList(folder).patterns()),
+            hook_recall=given.get("hook_recall", cls.hook_recall),
+            hook_seconds=_seconds(given.get("hook_seconds", f"{cls.hook_seconds}")),
+            hook_elsewhere=given.get("hook_elsewhere", cls.hook_elsewhere),
         )
+
+
+def _seconds(text: str) -> float:
+    """Return a number of seconds. Raises Misconfigured unless it is positive and at most a minute."""
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0.0 < seconds <= _LONGEST_WAIT:
+        raise Misconfigured(
+            f"{variable('hook_seconds')} must be a number above 0 and at most {_LONGEST_WAIT:.0f}, not {text!r}."
+        )
+    return seconds
 
 
 def _exclusions(listed: str) -> tuple[str, ...]:
     """Return the patterns of a list. Raises Misconfigured for one that is not valid."""
     patterns = tuple(part.strip() for part in listed.split(",") if part.strip())
-    for pattern in patterns:
-        try:
-            parse_pattern(pattern)
-        except InvalidInput as error:
-            raise Misconfigured(f"{variable('exclude')}: {error}", hint=_PATTERNS) from None
+    check_patterns(patterns, variable("exclude"))
     return patterns
 
 

@@ -18,3 +18,12 @@ SELECT project FROM named WHERE project IS NOT NULL
 UNION
 SELECT project FROM sessions WHERE project IS NOT NULL
 ORDER BY 1 LIMIT %(limit)s
+
+-- name: with_memories
+-- The projects with the most memories that recall can find, and the time of the latest one.
+SELECT project, count(*) AS memories, max(said_at) AS latest_at
+FROM memories
+WHERE project IS NOT NULL AND superseded_at IS NULL AND (valid_until IS NULL OR valid_until > %(now)s)
+GROUP BY project
+ORDER BY memories DESC, project
+LIMIT %(limit)s

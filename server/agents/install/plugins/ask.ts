@@ -8,7 +8,8 @@ const KILL_MILLISECONDS = 60000
 export const MARK = "IN_ESKER_HOOK"
 
 // Resolves to the context for the model, or undefined; never rejects. After the timeout the hook continues to run.
-export function ask(client: string, event: string, input): Promise<string | undefined> {
+// `tell` shows a notice to the user.
+export function ask(client: string, event: string, input, tell: (notice: string) => void): Promise<string | undefined> {
   return new Promise((resolve) => {
     const timer = setTimeout(() => resolve(undefined), WAIT_MILLISECONDS)
     const done = (context: string | undefined) => {
@@ -22,7 +23,11 @@ export function ask(client: string, event: string, input): Promise<string | unde
       const chunks: Buffer[] = []
       hook.stdout.on("data", (chunk) => chunks.push(chunk))
       hook.on("error", () => done(undefined))
-      hook.on("close", () => done(contextOf(Buffer.concat(chunks).toString("utf8"))))
+      hook.on("close", () => {
+        const { context, notice } = answerOf(Buffer.concat(chunks).toString("utf8"))
+        if (notice) tell(notice)
+        done(context)
+      })
       hook.stdin.on("error", () => {})
       hook.stdin.end(JSON.stringify({ ...input, hook_event_name: event }))
     } catch {
@@ -31,11 +36,12 @@ export function ask(client: string, event: string, input): Promise<string | unde
   })
 }
 
-function contextOf(answer: string): string | undefined {
+function answerOf(printed: string): { context?: string; notice?: string } {
+  const text = (value: unknown) => (typeof value === "string" && value ? value : undefined)
   try {
-    const { context } = JSON.parse(answer)
-    return typeof context === "string" && context ? context : undefined
+    const { context, notice } = JSON.parse(printed)
+    return { context: text(context), notice: text(notice) }
   } catch {
-    return undefined
+    return {}
   }
 }

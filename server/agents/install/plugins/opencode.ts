@@ -10,8 +10,13 @@ export const Esker = async ({ client, directory }) => {
   // Whether a session is that of a sub-agent, whose prompts are orders of another agent.
   const agents = new Map<string, boolean>()
 
+  const tell = (message: string) => {
+    // Without a terminal there is nobody to show it to.
+    void Promise.resolve(client?.tui?.showToast?.({ body: { message, variant: "warning" } })).catch(() => {})
+  }
+
   const send = (event: string, session_id: string, more = {}) =>
-    ask("opencode", event, { session_id, cwd: directory, ...more })
+    ask("opencode", event, { session_id, cwd: directory, ...more }, tell)
 
   const start = (session: string, source: string) => {
     const context = send("session.created", session, { source })

@@ -31,7 +31,8 @@ export default function (pi) {
 
   const send = (event: string, ctx, more = {}) => {
     const known = session(ctx)
-    return known.session_id ? ask("pi", event, { ...known, ...more }) : Promise.resolve(undefined)
+    const tell = (notice: string) => ctx?.ui?.notify?.(notice, "warning")
+    return known.session_id ? ask("pi", event, { ...known, ...more }, tell) : Promise.resolve(undefined)
   }
 
   // Errors here must not disturb the agent.

@@ -1,0 +1,141 @@
+"""The context that a hook adds to a conversation: the pack, recalled memories, and a notice for the client's user."""
+
+import signal
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import FrameType
+
+from esker.server.agents.api import Api, ServerRefused
+from esker.server.agents.hook_input import HookEvent
+from esker.server.agents.hook_output import gives_pack_at_prompt, pack_context, recalled_context
+from esker.server.agents.hook_state import HookState
+from esker.server.agents.references import refers_to_earlier_work
+from esker.server.agents.request_bodies import event_body, length_of, open_body
+from esker.server.agents.shown_context import is_in_transcript
+from esker.server.core.config.client_settings import ClientSettings
+from esker.server.core.errors import EskerError
+
+_LONGEST_QUERY = 4_000
+_RECALLED = {"limit": 5, "max_tokens": 1_000}
+# Statuses of a request whose key is missing, wrong or may not do this.
+_KEY_STATUSES = (401, 403)
+_MOST_PROJECTS = 5
+
+
+class TimeIsUp(BaseException):
+    """The time that an agent waits for its hook is over."""
+
+
+@dataclass(frozen=True, slots=True)
+class HookAnswer:
+    """The context for the model and the notice for the client's user; None for nothing."""
+
+    context: str | None = None
+    notice: str | None = None
+
+
+class HookContext:
+    """Asks the server what the model should know at one event, and waits for it for a limited time.
+
+    `log` takes a line for every failure.
+    """
+
+    def __init__(
+        self, event: HookEvent, project: str | None, settings: ClientSettings, log: Callable[[str], None]
+    ) -> None:
+        self._event = event
+        self._project = project
+        self._settings = settings
+        self._log = log
+        self._state = HookState(settings.state_dir, event.received_at)
+        self._api = Api.to(settings, timeout=settings.hook_seconds)
+
+    def answer(self) -> HookAnswer:
+        """Return what to add; nothing if the server fails or does not answer in time."""
+        event = self._event
+        if event.step not in ("start", "prompt") or self._state.is_silent(self._api.url):
+            return HookAnswer()
+        signal.signal(signal.SIGALRM, ring)
+        signal.setitimer(signal.ITIMER_REAL, self._settings.hook_seconds)
+        try:
+            return HookAnswer(self._at_start() if event.step == "start" else self._at_prompt())
+        except ServerRefused as error:
+            self._log(f"{event.step}: {error}")
+            return HookAnswer(notice=self._notice(error))
+        except EskerError as error:
+            self._log(f"{event.step}: {error}")
+            if isinstance(error.__cause__, TimeoutError):
+                self._state.note_silence(self._api.url)
+        except TimeIsUp:
+            self._log(f"{event.step}: no answer within {self._settings.hook_seconds:g} s")
+            self._state.note_silence(self._api.url)
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+        return HookAnswer()
+
+    def _at_start(self) -> str | None:
+        event = self._event
+        if gives_pack_at_prompt(event.client):
+            self._state.owe_pack(event.client, event.session or "")
+            return None
+        pack = self._pack()
+        return None if pack and is_in_transcript(event, pack) else pack
+
+    def _at_prompt(self) -> str | None:
+        event = self._event
+        owed = self._state.owes_pack(event.client, event.session or "")
+        pack = self._pack() if owed else None
+        parts = [None if pack and is_in_transcript(event, pack) else pack, self._recall()]
+        if owed:
+            self._state.settle_pack(event.client, event.session or "")
+        return "\n\n".join(filter(None, parts)) or None
+
+    def _pack(self) -> str | None:
+        """Return the session's pack for this client; a new one after a compaction, which has dropped the old one."""
+        event = self._event
+        session = self._api.post("/v1/sessions", self._opened())["id"]
+        if event.source == "compact":
+            self._api.post(f"/v1/sessions/{session}/events", event_body("evicted", length_of(event)))
+        pack = pack_context(event.client, self._api.get(f"/v1/sessions/{session}/pack")["text"])
+        return pack or self._elsewhere()
+
+    def _elsewhere(self) -> str | None:
+        """Return a line about the projects that have memories, if the user wants one and this project has none."""
+        if self._settings.hook_elsewhere != "on":
+            return None
+        found = self._api.get("/v1/projects", limit=_MOST_PROJECTS)["projects"]
+        listed = ", ".join(f"{each['project']} ({each['memories']:,})" for each in found)
+        where = f"the project {self._project}" if self._project else "this directory"
+        return f"Esker has no memories of {where} yet. Projects with memories: {listed}." if listed else None
+
+    def _recall(self) -> str | None:
+        event = self._event
+        prompt = event.prompt or ""
+        enabled = self._settings.hook_recall == "always" or (
+            self._settings.hook_recall == "explicit" and refers_to_earlier_work(prompt)
+        )
+        if not (enabled and event.by_user and prompt):
+            return None
+        session = self._api.post("/v1/sessions", self._opened())
+        question = {"query": prompt[-_LONGEST_QUERY:], "timezone": session["timezone"], **_RECALLED}
+        question |= {"project": session["project"]} if session["project"] else {}
+        found = self._api.ask_for_text("/v1/recall", question)
+        return recalled_context(event.client, found) if "\n* " in found else None
+
+    def _opened(self) -> dict[str, object]:
+        return open_body(self._event.client, self._event.session, self._event.cwd, self._project)
+
+    def _notice(self, error: ServerRefused) -> str | None:
+        """Return a notice for the client's user if the server refuses the key, once a day."""
+        client = self._event.client
+        if error.status not in _KEY_STATUSES or not self._state.may_tell(f"{error.status}", client, self._api.url):
+            return None
+        return (
+            f"Esker remembers and recalls nothing here: {self._api.url} refuses this client's key"
+            f" ({error}). Set ESKER_KEY where {client} starts, and run `esker install {client} --with-key`."
+        )
+
+
+def ring(number: int, frame: FrameType | None) -> None:
+    """Handle the alarm. Raises TimeIsUp."""
+    raise TimeIsUp

@@ -1,0 +1,16 @@
+"""Files of the state directory that only their owner can read, written whole or not at all."""
+
+import os
+from pathlib import Path
+
+
+def write_owner_only(path: Path, text: str) -> None:
+    """Write a file and, if missing, its folder, both closed to other users. Raises OSError."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    new = path.with_name(f".{path.name}.{os.getpid()}.new")
+    new.unlink(missing_ok=True)
+    with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    new.replace(path)
