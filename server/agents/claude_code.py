@@ -187,7 +187,8 @@ def _unsaid(line: JsonLine, kind: str) -> str | None:
 
 def _other_voice(line: JsonLine) -> str | None:
     """Return who gave the assistant a message, if it was not the user: another agent, a task or a program."""
-    kind = as_object(line.get("origin")).get("kind")
+    origin = line.get("origin")
+    kind = origin if isinstance(origin, str) else as_object(origin).get("kind")
     if isinstance(kind, str):
         return None if kind == "human" else f"{kind[:40]}"
     source = line.get("promptSource")

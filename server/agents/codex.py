@@ -249,7 +249,12 @@ class _Rollout:
             case {"type": "agent_message"}:
                 self._add_message("event", "assistant", _event_content(event), at)
             case {"type": "item_completed", "item": dict(item)}:
-                self._add_thread_item(number, item, at)
+                if self._is_of_other_thread(event):
+                    self._builder.skip("item of another thread")
+                else:
+                    self._add_thread_item(number, item, at)
+            case {"type": "entered_review_mode"}:
+                self._add_review(event, at)
             case {"type": "thread_rolled_back", "num_turns": int(turns)}:
                 self._roll_back(turns)
             case {"type": "exec_command_end", "call_id": str(call)}:
@@ -277,8 +282,23 @@ class _Rollout:
                 self._add_call_and_result(call, _tool(item), item.get("arguments"), item, at)
             case "FileChange":
                 self._add_call_and_result(call, "apply_patch", {"changes": item.get("changes")}, item, at)
+            case "EnteredReviewMode":
+                self._add_review(item, at)
             case kind:
                 self._builder.skip(f"{kind} of the thread" if isinstance(kind, str) else "untyped line")
+
+    def _is_of_other_thread(self, event: JsonLine) -> bool:
+        """Return whether a review agent said something, which has a rollout of its own."""
+        thread, own = as_text(event.get("thread_id")), as_text((self._meta or {}).get("id"))
+        return thread is not None and own is not None and thread != own
+
+    def _add_review(self, review: JsonLine, at: Json) -> None:
+        """Add the instructions that the user wrote for a review; those for other targets are Codex's own."""
+        target = as_object(review.get("target"))
+        if target.get("type") == "custom" and as_text(target.get("instructions")):
+            self._add_message("thread", "user", target.get("instructions"), at)
+        else:
+            self._builder.skip("start of a review")
 
     # Records ----------------------------------------------------------------------------------------------------------
 

@@ -172,6 +172,7 @@ def _add_entries(builder: TranscriptBuilder, chat: _Chat, path: Path) -> None:
             kind = record.get("type")
             builder.skip(f"{kind} record" if isinstance(kind, str) else "untyped line")
             continue
+        builder.skip("thought of the model", len(as_list(record.get("thoughts"))))
         at = record.get("timestamp", record.get("ts", ""))
         for part, speaker, blocks in exchanges.parts(name, role, record):
             orders = agent and speaker == "user" and not part

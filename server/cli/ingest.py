@@ -88,7 +88,7 @@ class _SourceFile:
 
 @dataclass(frozen=True, slots=True)
 class _Ingest:
-    """One run: the server, what was sent before, and the counts."""
+    """One run: the server, what was sent before, and the counts; `seen` are sessions by client and external id."""
 
     api: Api
     settings: ClientSettings
@@ -97,6 +97,7 @@ class _Ingest:
     observe: bool
     read: _ReadResult = field(default_factory=_ReadResult)
     sent: SendReport = field(default_factory=SendReport)
+    seen: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
 
 
 @app.command()
@@ -227,7 +228,9 @@ def _ingest_sessions(run: _Ingest, path: Path, client: str, reading: ParsedTrans
         if excluded := len(found.entries) - len(transcript.entries):
             read.excluded_messages += excluded
             complete = False
-        client_counts.sessions += 1
+        # A session may be in several files: forks have lines of the session that they were made from.
+        client_counts.sessions += (client, transcript.external_id) not in run.seen
+        run.seen.add((client, transcript.external_id))
         client_counts.messages += len(transcript.entries)
         accepted, duplicates = run.sent.accepted, run.sent.duplicates
         complete &= _send_unsent(run, transcript, task)

@@ -234,6 +234,7 @@ def test_a_queued_prompt_has_the_time_at_which_it_was_typed_and_the_same_id_at_e
         (line(content="Never do it.", origin={"kind": "task-notification"}), "message of task-notification"),
         (line(content="Never do it.", origin={"kind": "coordinator", "from": "x"}), "message of coordinator"),
         (line(content="Never do it.", origin={"kind": "channel"}), "message of channel"),
+        (line(content="Never do it.", origin="peer"), "message of peer"),
         (line(content="Never do it.", promptSource="system"), "message of system"),
         (line(content=NOTICE), "injected context"),
         (line(content=f"{NOTICE}\nRead the output file: /tmp/b1.output"), "injected context"),

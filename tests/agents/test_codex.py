@@ -296,6 +296,25 @@ def test_every_kind_of_sub_agent_gets_its_orders_from_the_assistant(
     assert [entry.role for entry in transcript.entries] == ["assistant", "assistant"]
 
 
+def test_the_orders_of_a_review_are_the_users_only_if_the_user_wrote_them(tmp_path: Path) -> None:
+    def reviewed(target: dict[str, Any], order: str) -> list[dict[str, Any]]:
+        said = {"type": "UserMessage", "id": order, "content": [{"type": "text", "text": order}]}
+        ordered = event("item_completed", thread_id="0199-review", turn_id="t1", item=said)
+        return [thread("EnteredReviewMode", target=target), ordered, item("assistant", f"Reviewed: {order}")]
+
+    lines = [
+        *reviewed({"type": "uncommittedChanges"}, "Review the changes."),
+        *reviewed({"type": "custom", "instructions": "Look at the names."}, "Look at the names."),
+    ]
+    reading = read_transcript(rollout(tmp_path, *lines))
+    assert shown(only(reading)) == [
+        "assistant: Reviewed: Review the changes.",
+        "user: Look at the names.",
+        "assistant: Reviewed: Look at the names.",
+    ]
+    assert (reading.skipped["item of another thread"], reading.skipped["start of a review"]) == (2, 1)
+
+
 def at(moment: str, value: dict[str, Any]) -> dict[str, Any]:
     """Return a line with another time of this day."""
     return value | {"timestamp": f"2026-03-09T{moment}Z"}
