@@ -11,7 +11,7 @@ from esker.server.agents.hook_output import gives_pack_at_prompt, pack_context, 
 from esker.server.agents.hook_state import HookState
 from esker.server.agents.references import refers_to_earlier_work
 from esker.server.agents.request_bodies import event_body, length_of, open_body
-from esker.server.agents.shown_context import is_in_transcript
+from esker.server.agents.shown_context import has_lost_pack, shows_pack
 from esker.server.core.config.client_settings import ClientSettings
 from esker.server.core.errors import EskerError
 
@@ -78,25 +78,30 @@ class HookContext:
         if gives_pack_at_prompt(event.client):
             self._state.owe_pack(event.client, event.session or "")
             return None
-        pack = self._pack()
-        return None if pack and is_in_transcript(event, pack) else pack
+        return self._pack(evicted=event.source == "compact")
 
     def _at_prompt(self) -> str | None:
         event = self._event
-        owed = self._state.owes_pack(event.client, event.session or "")
-        pack = self._pack() if owed else None
-        parts = [None if pack and is_in_transcript(event, pack) else pack, self._recall()]
-        if owed:
-            self._state.settle_pack(event.client, event.session or "")
-        return "\n\n".join(filter(None, parts)) or None
+        pack = None
+        if gives_pack_at_prompt(event.client):
+            evicted = has_lost_pack(event)
+            if evicted or self._state.owes_pack(event.client, event.session or ""):
+                pack = self._pack(evicted=evicted)
+                self._state.settle_pack(event.client, event.session or "")
+        return "\n\n".join(filter(None, [pack, self._recall()])) or None
 
-    def _pack(self) -> str | None:
-        """Return the session's pack for this client; a new one after a compaction, which has dropped the old one."""
+    def _pack(self, *, evicted: bool) -> str | None:
+        """Return the session's pack for this client, a new one if a compaction has evicted the old one.
+
+        Returns None if the model still sees it.
+        """
         event = self._event
         session = self._api.post("/v1/sessions", self._opened())["id"]
-        if event.source == "compact":
+        if evicted:
             self._api.post(f"/v1/sessions/{session}/events", event_body("evicted", length_of(event)))
         pack = pack_context(event.client, self._api.get(f"/v1/sessions/{session}/pack")["text"])
+        if pack and shows_pack(event, pack):
+            return None
         return pack or self._elsewhere()
 
     def _elsewhere(self) -> str | None:

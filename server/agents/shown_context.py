@@ -1,35 +1,56 @@
-"""Tells whether a resumed session still contains the pack that its hook would add again."""
+"""Tells whether the context of a session still contains a pack, for clients that keep it in their transcript."""
 
 import json
 import mmap
+from collections.abc import Callable
 from contextlib import suppress
-from pathlib import Path
+from dataclasses import dataclass
 
 from esker.server.agents.hook_input import HookEvent
 from esker.server.agents.regular_file import opened_plain
-
-# The line of a transcript that begins a new context; a client that is missing here never gets the same pack twice.
-_COMPACTIONS = {"codex": b'"type":"compacted"', "gemini-cli": b'"$set":{"messages"'}
+from esker.server.core.pack.cutting import FIRST_LINE
 
 
-def is_in_transcript(event: HookEvent, context: str) -> bool:
-    """Return whether the transcript contains the context since its last compaction.
+@dataclass(frozen=True, slots=True)
+class _Format:
+    """How a client writes its transcript: how it changes a context, and the text of a line that begins a new one.
 
-    These clients keep the context of hooks in the transcript and show it to the model again after a resume.
+    That line lists what is left of the context.
     """
-    compaction = _COMPACTIONS.get(event.client)
-    if compaction is None or event.transcript is None:
-        return False
-    written = json.dumps(context, ensure_ascii=False)[1:-1].encode("utf-8", "replace")
+
+    changed: Callable[[str], str]
+    new_context: bytes
+
+
+_FORMATS = {
+    "codex": _Format(lambda text: text, b'"type":"compacted"'),
+    "gemini-cli": _Format(lambda text: text.replace("<", "&lt;").replace(">", "&gt;"), b'{"$set":{"messages"'),
+}
+
+
+def shows_pack(event: HookEvent, pack: str) -> bool:
+    """Return whether the model still sees this pack; False for a client that is not known to keep it.
+
+    Such clients show the context of hooks to the model again after a resume.
+    """
+    beginning, last = _positions(event, pack)
+    return last >= beginning
+
+
+def has_lost_pack(event: HookEvent) -> bool:
+    """Return whether the model saw a pack before the present context began, and has seen none since."""
+    beginning, last = _positions(event, FIRST_LINE)
+    return 0 <= last < beginning
+
+
+def _positions(event: HookEvent, text: str) -> tuple[int, int]:
+    """Return where the present context begins in the transcript, and where it last contains a text (-1: nowhere)."""
+    style = _FORMATS.get(event.client)
     # A file that is missing, empty or not readable contains nothing.
     with suppress(OSError, ValueError):
-        return _contains(event.transcript, written, compaction)
-    return False
-
-
-def _contains(path: Path, written: bytes, compaction: bytes) -> bool:
-    with opened_plain(path) as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as text:
-        since = max(text.rfind(compaction), 0)
-        # The line that reports a compaction lists what is left of the context.
-        begin = text.rfind(b"\n", 0, since) + 1
-        return text.find(written, begin) >= 0
+        if style is not None and event.transcript is not None:
+            written = json.dumps(style.changed(text), ensure_ascii=False)[1:-1].encode("utf-8", "replace")
+            with opened_plain(event.transcript) as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as whole:
+                line = max(whole.rfind(style.new_context), 0)
+                return whole.rfind(b"\n", 0, line) + 1, whole.rfind(written)
+    return 0, -1

@@ -170,13 +170,49 @@ async def test_a_session_starts_with_its_projects_memories_in_the_clients_format
     assert FACT in printed[place[-1]]
 
 
-async def test_gemini_cli_gets_the_pack_once_with_the_first_prompt(agent: Agent) -> None:
-    for source in ("startup", "resume"):
-        assert await agent.hook("SessionStart", "gemini-cli", source=source) == "{}\n"
-        printed = json.loads(await agent.hook("BeforeAgent", "gemini-cli", prompt="Go on."))
-        assert printed["hookSpecificOutput"]["hookEventName"] == "BeforeAgent"
-        assert FACT in printed["hookSpecificOutput"]["additionalContext"]
-        assert await agent.hook("BeforeAgent", "gemini-cli", prompt="Go on.") == "{}\n"
+class GeminiChat:
+    """A chat of Gemini CLI, which keeps the context of a hook in the prompt, with its angle brackets escaped."""
+
+    def __init__(self, agent: Agent) -> None:
+        self.path = agent.home / "session-s1.jsonl"
+        self.path.write_text('{"sessionId":"s1","projectHash":"h"}\n')
+        self._agent = agent
+
+    def set(self, *messages: Any) -> None:
+        """Begin a new context, as a resume or a compression does."""
+        self._write({"$set": {"messages": messages}})
+
+    async def prompt(self) -> str | None:
+        """Send a prompt, and return the context that it gets."""
+        printed = await self._agent.hook("BeforeAgent", "gemini-cli", prompt="Go on.", transcript_path=str(self.path))
+        added = json.loads(printed).get("hookSpecificOutput", {}).get("additionalContext")
+        escaped = (added or "").replace("<", "&lt;").replace(">", "&gt;")
+        self.said = {"id": "m", "type": "user", "content": [{"text": "Go on."}, {"text": f"<hook>{escaped}</hook>"}]}
+        self._write(self.said)
+        return added
+
+    async def start(self, source: str) -> None:
+        """Start the session."""
+        event = {"source": source, "transcript_path": str(self.path)}
+        assert await self._agent.hook("SessionStart", "gemini-cli", **event) == "{}\n"
+
+    def _write(self, line: Any) -> None:
+        with self.path.open("a") as file:
+            file.write(json.dumps(line, ensure_ascii=False, separators=(",", ":")) + "\n")
+
+
+async def test_gemini_cli_gets_the_pack_with_the_first_prompt_and_after_a_compression(agent: Agent) -> None:
+    chat = GeminiChat(agent)
+    await chat.start("startup")
+    assert FACT in (await chat.prompt() or "")
+    first = chat.said
+    assert await chat.prompt() is None
+    await chat.start("resume")
+    chat.set(first)
+    assert await chat.prompt() is None, "the model still sees it"
+    chat.set({"content": "A summary."})
+    assert FACT in (await chat.prompt() or "")
+    assert await chat.prompt() is None
 
 
 async def test_a_pack_that_could_not_be_had_comes_with_a_later_prompt(agent: Agent) -> None:

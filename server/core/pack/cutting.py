@@ -7,7 +7,9 @@ their tags and dates. The last line of the pool's part says how many rows are mi
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-_GLOBAL = ("<global_observations>", "</global_observations>")
+FIRST_LINE = "<global_observations>"
+"""The first line of every pack."""
+_GLOBAL = (FIRST_LINE, "</global_observations>")
 _LOCAL = ("<local_observations>", "</local_observations>")
 _GROUP, _GROUP_END = "<observation-group ", "</observation-group>"
 _ROW, _DATE = "* ", "Date: "
