@@ -1,0 +1,1 @@
+"""Real agent CLIs against Esker and a scripted model: `make clients`."""

@@ -1,0 +1,114 @@
+"""One client, driven without a terminal."""
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+# Seconds after which a client counts as stuck.
+_MOST_SECONDS = 150
+
+
+@dataclass(frozen=True, slots=True)
+class Commands:
+    """The commands of a client: before a prompt that begins a session, before one that resumes the latest, and the one
+    that compacts the latest session, if there is one without a terminal.
+    """
+
+    start: tuple[str, ...]
+    resume: tuple[str, ...]
+    compact: tuple[str, ...] = ()
+
+
+COMMANDS = {
+    "claude-code": Commands(
+        ("claude", "--model", "claude-sonnet-5", "-p"),
+        ("claude", "--model", "claude-sonnet-5", "--continue", "-p"),
+        ("claude", "--model", "claude-sonnet-5", "--continue", "-p", "/compact"),
+    ),
+    "codex": Commands(
+        ("codex", "exec", "--dangerously-bypass-hook-trust"),
+        ("codex", "exec", "--dangerously-bypass-hook-trust", "resume", "--last"),
+    ),
+    "gemini-cli": Commands(("gemini", "--yolo", "-p"), ("gemini", "--yolo", "--resume", "latest", "-p")),
+    "opencode": Commands(("opencode", "run"), ("opencode", "run", "--continue")),
+    "pi": Commands(("pi", "-p"), ("pi", "--continue", "-p")),
+    "copilot": Commands(
+        ("copilot", "--allow-all-tools", "-p"),
+        ("copilot", "--allow-all-tools", "--continue", "-p"),
+        ("copilot", "--allow-all-tools", "--continue", "-p", "/compact"),
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What a client printed, its exit code (None: it was stuck and killed), and the seconds that it took."""
+
+    output: str
+    code: int | None
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Agent:
+    """A client in a home and a repository of its own."""
+
+    name: str
+    home: Path
+    work: Path
+    environ: Mapping[str, str]
+
+    def start(self, prompt: str) -> Run:
+        """Begin a session."""
+        return self._run([*COMMANDS[self.name].start, prompt])
+
+    def resume(self, prompt: str) -> Run:
+        """Resume the latest session."""
+        return self._run([*COMMANDS[self.name].resume, prompt])
+
+    def compact(self) -> Run:
+        """Compact the latest session."""
+        return self._run(COMMANDS[self.name].compact)
+
+    def _run(self, command: Sequence[str]) -> Run:
+        began = time.monotonic()
+        with subprocess.Popen(
+            command,
+            cwd=self.work,
+            env=self.environ,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        ) as process:
+            try:
+                output, _ = process.communicate(timeout=_MOST_SECONDS)
+                return Run(output, process.returncode, time.monotonic() - began)
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+                output, _ = process.communicate()
+                return Run(output, None, time.monotonic() - began)
+
+    def end(self) -> list[int]:
+        """End every process that the client left behind, such as Codex's app-server; return their ids."""
+        left = [process for process in psutil.process_iter() if _is_at_home(process, self.home)]
+        for process in left:
+            process.terminate()
+        _, alive = psutil.wait_procs(left, timeout=10)
+        for process in alive:
+            process.kill()
+        return [process.pid for process in left]
+
+
+def _is_at_home(process: psutil.Process, home: Path) -> bool:
+    try:
+        return process.environ().get("HOME") == str(home)
+    except psutil.Error:
+        return False

@@ -1,0 +1,1 @@
+"""A scripted model behind the four protocols that agent CLIs speak."""

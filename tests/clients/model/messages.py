@@ -1,0 +1,92 @@
+"""The Messages API."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from tests.clients.model.script import Said, Tool, after_prompt, after_result, value_for
+
+Body = dict[str, Any]
+_USAGE = {"input_tokens": 100, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0, "output_tokens": 20}
+
+
+def answer(body: Body) -> Said:
+    """Return what the model says to a request."""
+    form: Any = (body.get("output_config") or {}).get("format") or {}
+    if "schema" in form:
+        return Said(json.dumps(value_for(form["schema"])))
+    tools = {tool["name"]: Tool() for tool in body.get("tools") or [] if "name" in tool}
+    users = [message for message in body["messages"] if message["role"] == "user"]
+    results = [block for block in _blocks(users[-1]) if block["type"] == "tool_result"] if users else []
+    if results and not _is_loaded(results[-1]):
+        return after_result(_text(results[-1].get("content", "")))
+    if results:
+        return after_prompt(next((text for text in map(_said, reversed(users)) if "CALLRECALL" in text), ""), tools)
+    # pi puts a message of its own behind the prompt: everything since the model spoke last counts.
+    spoken = [index for index, message in enumerate(body["messages"]) if message["role"] == "assistant"]
+    since = body["messages"][spoken[-1] + 1 if spoken else 0 :]
+    return after_prompt("\n".join(_said(message) for message in since if message["role"] == "user"), tools)
+
+
+def whole(said: Said, body: Body, number: int) -> Body:
+    """Return the answer as one message."""
+    return _message(said, body, number) | {"content": [_block(said, number)]}
+
+
+def events(said: Said, body: Body, number: int) -> Iterator[tuple[str, Body]]:
+    """Yield the answer as server-sent events."""
+    block = _block(said, number)
+    empty = block | ({"input": {}} if said.tool else {"text": ""})
+    delta = (
+        {"type": "input_json_delta", "partial_json": json.dumps(said.arguments)}
+        if said.tool
+        else {"type": "text_delta", "text": said.text}
+    )
+    yield _event("message_start", message=_message(said, body, number) | {"content": [], "stop_reason": None})
+    yield _event("content_block_start", index=0, content_block=empty)
+    yield _event("content_block_delta", index=0, delta=delta)
+    yield _event("content_block_stop", index=0)
+    stop = {"stop_reason": "tool_use" if said.tool else "end_turn", "stop_sequence": None}
+    yield _event("message_delta", delta=stop, usage={"output_tokens": 20})
+    yield _event("message_stop")
+
+
+def _event(name: str, **more: Any) -> tuple[str, Body]:
+    return name, {"type": name, **more}
+
+
+def _message(said: Said, body: Body, number: int) -> Body:
+    return {
+        "id": f"msg_{number:024d}",
+        "type": "message",
+        "role": "assistant",
+        "model": body["model"],
+        "stop_reason": "tool_use" if said.tool else "end_turn",
+        "stop_sequence": None,
+        "usage": _USAGE,
+    }
+
+
+def _block(said: Said, number: int) -> Body:
+    if said.tool is None:
+        return {"type": "text", "text": said.text}
+    return {"type": "tool_use", "id": f"toolu_{number:020d}", "name": said.tool, "input": said.arguments}
+
+
+def _blocks(message: Body) -> list[Body]:
+    content: Any = message["content"]
+    return [{"type": "text", "text": content}] if isinstance(content, str) else content
+
+
+def _said(message: Body) -> str:
+    return "\n".join(block["text"] for block in _blocks(message) if block["type"] == "text")
+
+
+def _text(content: Any) -> str:
+    return content if isinstance(content, str) else " ".join(part.get("text", "") for part in content)
+
+
+def _is_loaded(result: Body) -> bool:
+    """Whether a result is the tools that Claude Code's search has found."""
+    content: Any = result.get("content")
+    return isinstance(content, list) and any(part.get("type") == "tool_reference" for part in content)  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
