@@ -14,7 +14,7 @@ NEEDS_TORCH := (sys_platform != 'linux' or platform_machine != 'x86_64') and \
     (sys_platform != 'darwin' or platform_machine != 'arm64')
 PIP := $(BIN)/pip install --disable-pip-version-check -q
 
-.PHONY: install demo serve test lint chaos fuzz audit sbom lock clean
+.PHONY: install demo serve test clients lint chaos fuzz audit sbom lock clean
 
 install: $(RUNTIME)
 
@@ -29,6 +29,11 @@ serve: $(RUNTIME)
 test: export PYTHONDONTWRITEBYTECODE =
 test: $(DEV)
 	$(BIN)/python -m pytest -n 4 --dist worksteal $(ARGS)
+
+# Real agent CLIs from npm, some 1.5 GB below CLIENTS, against a scripted model; `ARGS="--client pi --json"` for one.
+CLIENTS ?= .clients
+clients: $(DEV)
+	$(BIN)/python -m tests.clients --folder $(CLIENTS) $(ARGS)
 
 lint: $(DEV)
 	$(BIN)/ruff format --check .
@@ -74,7 +79,7 @@ lock: $(TOOLS)
 	$(COMPILE) requirements/tools.in -o requirements/tools.txt > .venv-tools/log
 
 clean:
-	rm -rf .venv .venv-tools sbom.json build *.egg-info .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf .venv .venv-tools .clients sbom.json build *.egg-info .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 
 .venv/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \

@@ -52,6 +52,13 @@ STEPS: Mapping[str, Mapping[str, HookStep]] = {
         "session_before_compact": "compact",
         "session_shutdown": "end",
     },
+    "copilot": {
+        "sessionStart": "start",
+        "userPromptSubmitted": "prompt",
+        "agentStop": "turn_end",
+        "preCompact": "compact",
+        "sessionEnd": "end",
+    },
 }
 """The step of each client's events that a hook handles."""
 
@@ -97,13 +104,16 @@ def hook_event(client: str, name: str, fields: Mapping[str, Any], received_at: d
     roots = fields.get("workspace_roots")
     first: object = cast("list[object]", roots)[0] if isinstance(roots, list) and roots else None
     by_agent = fields.get("by_agent") is True
+    session = _text(fields, "session_id", "conversation_id", "sessionID", "sessionId")
     # A sub-agent has a transcript of its own, beside that of the session that started it.
-    transcript = _text(fields, "agent_transcript_path") or _text(fields, "transcript_path")
+    transcript = _text(fields, "agent_transcript_path", "transcript_path", "transcriptPath")
+    if client == "copilot" and session and not transcript:
+        transcript = f"{os.environ.get('COPILOT_HOME') or '~/.copilot'}/session-state/{session}/events.jsonl"
     return HookEvent(
         client=client,
         name=name,
         step=STEPS[client][name],
-        session=_text(fields, "session_id", "conversation_id", "sessionID"),
+        session=session,
         cwd=_text(fields, "cwd") or (first if isinstance(first, str) and first else os.getcwd()),
         transcript=Path(transcript).expanduser() if transcript else None,
         prompt=_text(fields, "prompt"),

@@ -23,7 +23,7 @@ _LIMITS: dict[str, tuple[int, Measure]] = {
 }
 _DEFAULT_LIMIT: tuple[int, Measure] = (9_000, len)
 # These clients expect JSON even if there is no context.
-_ALWAYS_JSON = ("gemini-cli", "cursor", "opencode", "pi")
+_ALWAYS_JSON = ("gemini-cli", "cursor", "opencode", "pi", "copilot")
 
 
 def pack_context(client: str, pack: str) -> str | None:
@@ -59,6 +59,8 @@ def answer(event: HookEvent, context: str | None, notice: str | None = None) -> 
     match event.client:
         case "cursor":
             shape |= {"additional_context": context} if context else {}
+        case "copilot":
+            shape |= {"additionalContext": context} if context else {}
         case "opencode" | "pi":
             shape |= {"context": context} if context else {}
             shape |= {"notice": notice} if notice else {}

@@ -133,7 +133,7 @@ def sessions(environ: Mapping[str, str], home: Path, skipped: SkippedFiles | Non
         opencode.CLIENT: _opencode(data, skipped),
         pi.CLIENT: files(home / ".pi" / "agent" / "sessions", ".jsonl"),
         cursor.CLIENT: files(home / ".cursor" / "projects", ".jsonl", inside="agent-transcripts"),
-        copilot.CLIENT: files(home / ".copilot" / "session-state", ".jsonl"),
+        copilot.CLIENT: files(Path(environ.get("COPILOT_HOME") or home / ".copilot") / "session-state", ".jsonl"),
     }
     return {client: paths for client, paths in found.items() if paths}
 

@@ -220,6 +220,48 @@ class PiServers(Strict):
     mcpServers: dict[str, PiServer]
 
 
+class CopilotServer(Strict):
+    """A server that Copilot CLI starts as a process; the timeout is in milliseconds."""
+
+    type: Literal["local"]
+    command: Command
+    args: list[str]
+    env: dict[str, str]
+    tools: list[str]
+    timeout: Annotated[int, Field(ge=1000, le=30_000)]
+
+
+class CopilotServers(Strict):
+    """mcp-config.json."""
+
+    mcpServers: dict[str, CopilotServer]
+
+
+class CopilotHandler(Strict):
+    """A command hook of Copilot CLI."""
+
+    type: Literal["command"]
+    command: Command
+    timeoutSec: Annotated[int, Field(ge=1, le=60)]
+
+
+class CopilotEvents(Strict):
+    """The events that Esker uses."""
+
+    sessionStart: list[CopilotHandler]
+    userPromptSubmitted: list[CopilotHandler]
+    agentStop: list[CopilotHandler]
+    preCompact: list[CopilotHandler]
+    sessionEnd: list[CopilotHandler]
+
+
+class CopilotHooks(Strict):
+    """A file in the folder `hooks`."""
+
+    version: Literal[1]
+    hooks: CopilotEvents
+
+
 class OpenCodeServer(Strict):
     """A remote server; the timeout is in milliseconds."""
 
@@ -246,6 +288,8 @@ SCHEMAS: dict[str, type[BaseModel]] = {
     ".pi/agent/mcp.json": PiServers,
     ".cursor/mcp.json": CursorServers,
     ".cursor/hooks.json": CursorHooks,
+    ".copilot/mcp-config.json": CopilotServers,
+    ".copilot/hooks/esker.json": CopilotHooks,
 }
 # How each client refers to the value of a variable.
 KEYS = {
@@ -261,6 +305,7 @@ STEPS = {
     "codex": "SessionStart UserPromptSubmit Stop SubagentStop PreCompact SessionEnd",
     "gemini-cli": "SessionStart BeforeAgent AfterAgent SessionEnd",
     "cursor": "sessionStart stop preCompact sessionEnd",
+    "copilot": "sessionStart userPromptSubmitted agentStop preCompact sessionEnd",
 }
 PLUGINS = {"opencode": ".config/opencode/plugins/esker.ts", "pi": ".pi/agent/extensions/esker.ts"}
 
@@ -269,6 +314,11 @@ def read(home: Home, name: str) -> Any:
     """Return the parsed file; Esker writes no comments into these."""
     text = home.read(name)
     return tomllib.loads(text) if name.endswith(".toml") else json.loads(text)
+
+
+def is_hooks(name: str) -> bool:
+    """Return whether a file of a client contains its hooks."""
+    return name.endswith(("settings.json", "hooks.json", "hooks/esker.json"))
 
 
 def commands(value: Any) -> list[tuple[str, dict[str, Any]]]:
@@ -296,7 +346,7 @@ def test_every_file_has_a_schema_or_is_a_program() -> None:
 def test_every_event_runs_the_program_with_the_client_and_the_event(tmp_path: Path, client: str) -> None:
     home = Home(tmp_path, program="/with a space/esker")
     home.install(client)
-    [name] = [name for name in FILES[client] if name.endswith(("settings.json", "hooks.json"))]
+    [name] = [name for name in FILES[client] if is_hooks(name)]
     installed = read(home, name)["hooks"]
     assert list(installed) == STEPS[client].split()
     for event, entries in installed.items():
@@ -308,14 +358,15 @@ def test_every_event_runs_the_program_with_the_client_and_the_event(tmp_path: Pa
 def test_a_hook_answers_before_its_client_stops_waiting(tmp_path: Path, client: str) -> None:
     home = Home(tmp_path)
     home.install(client)
-    [name] = [name for name in FILES[client] if name.endswith(("settings.json", "hooks.json"))]
+    [name] = [name for name in FILES[client] if is_hooks(name)]
     unit = 1000 if client == "gemini-cli" else 1
+    member = "timeoutSec" if client == "copilot" else "timeout"
     for event, entries in read(home, name)["hooks"].items():
         for _, handler in commands(entries):
             if not handler.get("async"):
                 # The hook's interpreter starts within the rest of the time.
                 longest = ClientSettings().hook_seconds + hooks._PATIENCE.get(HOOK_STEPS[client][event], 0.0)
-                assert longest <= handler["timeout"] / unit - 1, event
+                assert longest <= handler[member] / unit - 1, event
 
 
 def test_no_timeout_exceeds_its_clients_limit_and_sending_is_asynchronous(tmp_path: Path) -> None:
@@ -363,6 +414,14 @@ def test_a_server_that_hangs_holds_up_no_client_that_takes_a_limit(tmp_path: Pat
         assert any("timeout" in member for member in entry), name
 
 
+def test_copilot_connects_through_a_process_since_it_waits_for_a_server_that_hangs(tmp_path: Path) -> None:
+    home = Home(tmp_path, url="https://memory.lan/esker/", with_key=True, environ={"ESKER_KEY": KEY})
+    home.install("copilot")
+    entry = read(home, ".copilot/mcp-config.json")["mcpServers"]["esker"]
+    assert [entry["command"], *entry["args"]] == [PROGRAM, "mcp"]
+    assert entry["env"] == {"ESKER_URL": "https://memory.lan/esker"}
+
+
 def test_pi_declares_recall_to_its_model(tmp_path: Path) -> None:
     home = Home(tmp_path)
     home.install("pi")
@@ -387,7 +446,7 @@ def test_hooks_have_the_servers_address_quoted_for_the_shell(tmp_path: Path, cli
     program.chmod(0o755)
     home = Home(tmp_path / "home", program=str(program), url=f"{url}/")
     home.install(client)
-    [name] = [name for name in FILES[client] if name.endswith(("settings.json", "hooks.json"))]
+    [name] = [name for name in FILES[client] if is_hooks(name)]
     for event, entries in read(home, name)["hooks"].items():
         [(command, _)] = commands(entries)
         said = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=True, cwd=tmp_path).stdout
@@ -410,7 +469,7 @@ def test_hooks_for_another_server_are_recognised_however_they_are_written(tmp_pa
     home.url = URL
     home.install(*STEPS)
     for client in STEPS:
-        [name] = [name for name in FILES[client] if name.endswith(("settings.json", "hooks.json"))]
+        [name] = [name for name in FILES[client] if is_hooks(name)]
         assert url not in home.read(name)
         assert home.read(name).count(" hook ") == len(STEPS[client].split())
     by_hand = {"hooks": {"stop": [{"command": "esker hook --url=http://x cursor stop"}, {"command": "esker hook"}]}}

@@ -155,6 +155,7 @@ def context(printed: str) -> str:
         ("cursor", "sessionStart", ("additional_context",)),
         ("opencode", "session.created", ("context",)),
         ("pi", "session_start", ("context",)),
+        ("copilot", "sessionStart", ("additionalContext",)),
     ],
 )
 async def test_a_session_starts_with_its_projects_memories_in_the_clients_format(
@@ -394,6 +395,19 @@ TRANSCRIPTS: dict[str, tuple[str, str, list[Any]]] = {
         ],
     ),
     "cursor": ("stop", "s1.jsonl", [{"role": "user", "message": {"content": [TEXT[0] | {"type": "text"}]}}]),
+    "copilot": (
+        "agentStop",
+        "events.jsonl",
+        [
+            {
+                "type": "session.start",
+                "data": {"sessionId": "s1", "context": {"cwd": "/w"}},
+                "id": "e1",
+                "timestamp": AT,
+            },
+            {"type": "user.message", "data": {"content": "We use pnpm."}, "id": "e2", "timestamp": AT},
+        ],
+    ),
     "pi": (
         "agent_end",
         "2026_s1.jsonl",
@@ -417,6 +431,16 @@ async def test_every_clients_transcript_goes_to_the_session_of_its_hooks(agent: 
     async with httpx2.AsyncClient(base_url=url, timeout=PATIENCE) as http:
         [session] = (await http.get("/v1/sessions")).json()["sessions"]
     assert (session["client"], session["external_id"]) == (client, "s1")
+
+
+async def test_copilots_transcript_is_found_if_its_hook_does_not_name_it(agent: Agent, url: str) -> None:
+    path = agent.home / ".copilot" / "session-state" / "s1" / "events.jsonl"
+    path.parent.mkdir(parents=True)
+    path.write_text("".join(json.dumps(line) + "\n" for line in TRANSCRIPTS["copilot"][2]))
+    told = {"sessionId": "s1", "session_id": None}
+    assert await agent.hook("userPromptSubmitted", "copilot", prompt="We use pnpm.", **told) == "{}\n"
+    assert await agent.hook("sessionEnd", "copilot", reason="complete", **told) == "{}\n"
+    await until_kept(url, ["We use pnpm."])
 
 
 def test_hooks_readers_and_installers_know_a_client_by_one_name() -> None:

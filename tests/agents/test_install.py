@@ -56,6 +56,7 @@ model = 'mini'
     ".gemini/settings.json": '\ufeff{\n  "ui": {"theme": "x"},\n  "mcpServers": {}\n}',
     ".config/opencode/opencode.json": '{ "$schema": "https://o/config.json", "mcp": {"o": {"type": "local"}} }\n',
     ".pi/agent/mcp.json": "{}\n",
+    ".copilot/mcp-config.json": '{"mcpServers": {"a": {"type": "local", "command": "x", "tools": []}}}\n',
     ".cursor/mcp.json": '{\n  "mcpServers": {\n    "b": {"url": "http://b"},\n    "a": {"url": "http://a"}\n  }\n}\n',
     ".cursor/hooks.json": '{"version": 1, "hooks": {"stop": [{"command": "./mine.sh"}]}}',
 }

@@ -48,7 +48,7 @@ def first_command(value: Any) -> str:
     return next((found for item in inner if (found := first_command(item))), "")
 
 
-@pytest.mark.parametrize("client", ["claude-code", "codex", "gemini-cli", "cursor"])
+@pytest.mark.parametrize("client", ["claude-code", "codex", "gemini-cli", "cursor", "copilot"])
 @pytest.mark.parametrize("elsewhere", ["", NOWHERE])
 def test_a_hook_finds_the_server_it_was_installed_for(tmp_path: Path, url: str, client: str, elsewhere: str) -> None:
     home = Home(tmp_path, program=ESKER, url=url)

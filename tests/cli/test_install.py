@@ -139,7 +139,7 @@ def test_all_sets_up_the_clients_found_and_lists_the_others(tmp_path: Path) -> N
     done = as_json(tmp_path, "install", "--all", "--yes")
     assert done["written"] is True
     assert [each["client"] for each in done["clients"]] == ["gemini-cli", "cursor"]
-    assert set(done["left_out"]) == {"claude-code", "codex", "opencode", "pi"}
+    assert set(done["left_out"]) == {"claude-code", "codex", "opencode", "pi", "copilot"}
     assert done["left_out"]["codex"] == f"{tmp_path}/.codex does not exist"
     [file] = done["clients"][0]["files"]
     assert (file["path"], file["change"]) == (f"{tmp_path}/.gemini/settings.json", "create")

@@ -24,6 +24,7 @@ FILES = {
     "gemini-cli": (".gemini/settings.json",),
     "opencode": (".config/opencode/opencode.json", ".config/opencode/plugins/esker.ts"),
     "pi": (".pi/agent/mcp.json", ".pi/agent/extensions/esker.ts"),
+    "copilot": (".copilot/mcp-config.json", ".copilot/hooks/esker.json"),
     "cursor": (".cursor/mcp.json", ".cursor/hooks.json"),
 }
 

@@ -73,7 +73,7 @@ class _Handler(BaseHTTPRequestHandler):
     model: ModelAsked
     protocol_version = "HTTP/1.1"
 
-    def log_message(self, format: str, *args: Any) -> None:
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the name in the base class
         """Write nothing."""
 
     def do_GET(self) -> None:
