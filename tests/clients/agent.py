@@ -48,7 +48,7 @@ COMMANDS = {
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What a client printed, its exit code (None: it was stuck and killed), and the seconds that it took."""
+    """The output of a client, its exit code (None: it was stuck and killed), and its seconds."""
 
     output: str
     code: int | None

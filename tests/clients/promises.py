@@ -1,4 +1,4 @@
-"""What each client has to keep, tried from outside: yes, no, or not possible without a terminal."""
+"""The promises that every client keeps, tried from outside: yes, no, or not possible without a terminal."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass

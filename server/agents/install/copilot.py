@@ -35,7 +35,7 @@ def _parts(target: InstallTarget) -> list[ManagedFile]:
         "type": "local",
         "command": target.program,
         "args": ["mcp"],
-        "env": {"ESKER_URL": target.url.rstrip("/")},
+        "env": {"ESKER_URL": target.url.rstrip("/"), "ESKER_STATE_DIR": str(target.state_dir.absolute())},
         "tools": ["*"],
         "timeout": CALL_SECONDS * 1000,
     }

@@ -39,7 +39,7 @@ class Tool:
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What the model says: a text, or a call of a tool."""
+    """An answer of the model: a text, or a call of a tool."""
 
     text: str = ""
     tool: str | None = None
