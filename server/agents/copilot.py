@@ -15,14 +15,18 @@ from esker.server.agents.content import (
     text_block,
 )
 from esker.server.agents.lines import JsonLine, Opener, json_lines
+from esker.server.agents.project import repository_of
 from esker.server.agents.reader_entries import TranscriptBuilder, stem
 from esker.server.agents.regular_file import opened_plain
 from esker.server.agents.transcript import ParsedTranscripts
 from esker.server.core.json_input import Json, clean_text
+from esker.server.core.project_names import project_name
 
 CLIENT = "copilot"
 
 _FILE = "events.jsonl"
+# Beginnings of the sources of messages that nobody typed.
+_PROGRAMS = ("skill", "system", "autopilot", "agent", "schedule", "hook")
 _STARTS = ("session.start", "session.resume")
 _LOCATED = (*_STARTS, "session.context_changed")
 _KINDS = ("session.", "user.", "assistant.", "tool.", "hook.", "system.", "subagent.")
@@ -59,6 +63,9 @@ class _Events:
         """Add an event."""
         position, kind = f"{self._position}:{number}", line.get("type")
         match kind:
+            case "user.message" if program := _program(data):
+                self._builder.skip(f"message of {program}")
+                return
             case "user.message":
                 role, blocks = "user", [*_texts(data.get("content"))]
             case "assistant.message":
@@ -92,6 +99,10 @@ class _Events:
         context = as_object(data.get("context")) or data
         self._current_cwd = as_text(context.get("cwd")) or as_text(context.get("gitRoot")) or self._current_cwd
         self._builder.set_directory(self._session, self._current_cwd)
+        begun = self._builder.transcript(self._session)
+        if begun.project is None and (named := as_text(context.get("repository"))):
+            here = repository_of(begun.cwd) if begun.cwd else None
+            self._builder.set_project(self._session, here or project_name(named))
 
     def _calls(self, data: JsonLine, position: str) -> Iterator[Block]:
         for number, request in enumerate(map(as_object, as_list(data.get("toolRequests")))):
@@ -100,6 +111,12 @@ class _Events:
             if name and call not in self._called:
                 self._called.add(call)
                 yield call_block(call, name, request.get("arguments"))
+
+
+def _program(data: JsonLine) -> str | None:
+    """Return the program that gave the assistant a message in the user's place, such as a skill, or None."""
+    source = as_text(data.get("source")) or ""
+    return source if source.startswith(_PROGRAMS) else None
 
 
 def _texts(content: Json) -> Iterator[Block]:

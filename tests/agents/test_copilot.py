@@ -18,6 +18,20 @@ START = event("e1", "session.start", sessionId="c1", context={"cwd": "/work/shop
 REQUEST = {"toolCallId": "t1", "name": "bash", "arguments": '{"command": "ls"}'}
 
 
+def test_a_session_has_the_repository_that_its_start_names(tmp_path: Path) -> None:
+    context = {"cwd": "/nowhere/shop", "gitRoot": "/nowhere/shop", "repository": "Acme/Shop"}
+    start = {"type": "session.start", "id": "e0", "data": {"sessionId": "c1", "context": context}}
+    said = {"type": "user.message", "id": "e1", "data": {"content": "Hello."}}
+    skill = {"type": "user.message", "id": "e2", "data": {"content": "Always use tables.", "source": "skill-pdf"}}
+    reading = read_transcript(written(tmp_path / "c1" / "events.jsonl", start, said, skill))
+    assert (only(reading).project, only(reading).cwd, shown(only(reading))) == (
+        "acme/shop",
+        "/nowhere/shop",
+        ["user: Hello."],
+    )
+    assert reading.skipped["message of skill-pdf"] == 1
+
+
 def test_events_become_messages(tmp_path: Path) -> None:
     lines = (
         START,
