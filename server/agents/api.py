@@ -10,22 +10,23 @@ from urllib.parse import SplitResult, quote, urlencode, urlsplit
 
 from esker.server.core.config.client_settings import ClientSettings
 from esker.server.core.config.local_token import token_for
-from esker.server.core.errors import EskerError, Unavailable
-from esker.server.core.http_answers import BUSY, MOST_TRIES, Problem, no_address, pause, read_answer, unreachable
+from esker.server.core.errors import Unavailable
+from esker.server.core.http_answers import (
+    BUSY,
+    MOST_TRIES,
+    Problem,
+    ServerRefused,
+    no_address,
+    pause,
+    read_answer,
+    unreachable,
+)
 
 _CHUNK = 64 * 1024
 # Characters of a path that are not quoted; an id typed by a user may contain any others.
 _IN_PATHS = "/?&=%:;,@+~!$'()*[]-._"
 SECONDS = 600.0
 """Timeout of an answer, in seconds; long because `wait=true` waits for a language model."""
-
-
-class ServerRefused(EskerError):
-    """The server refused the request."""
-
-    def __init__(self, message: str, *, status: int, hint: str | None = None) -> None:
-        super().__init__(message, hint=hint)
-        self.status = status
 
 
 class Api:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from esker.server.agents import opencode
-from esker.server.agents.api import Api, ServerRefused
+from esker.server.agents.api import Api
 from esker.server.agents.exclusion import without_excluded
 from esker.server.agents.hook_input import HookEvent
 from esker.server.agents.lines import opened_plain
@@ -20,6 +20,7 @@ from esker.server.agents.transcript import Transcript, TranscriptEntry
 from esker.server.core.config.client_settings import ClientSettings
 from esker.server.core.config.home import home
 from esker.server.core.errors import Unavailable
+from esker.server.core.http_answers import ServerRefused
 
 _POST_SECONDS = 30.0
 # Steps that are forwarded as events because they trigger observation. A turn end triggers nothing, so it is not sent.

@@ -3,9 +3,10 @@
 import signal
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from types import FrameType
+from typing import TYPE_CHECKING
 
-from esker.server.agents.api import Api, ServerRefused
 from esker.server.agents.hook_input import HookEvent
 from esker.server.agents.hook_output import gives_pack_at_prompt, pack_context, recalled_context
 from esker.server.agents.hook_state import HookState
@@ -14,6 +15,10 @@ from esker.server.agents.request_bodies import event_body, length_of, open_body
 from esker.server.agents.shown_context import has_lost_pack, shows_pack
 from esker.server.core.config.client_settings import ClientSettings
 from esker.server.core.errors import EskerError
+from esker.server.core.http_answers import ServerRefused
+
+if TYPE_CHECKING:
+    from esker.server.agents.api import Api
 
 _LONGEST_QUERY = 4_000
 _RECALLED = {"limit": 5, "max_tokens": 1_000}
@@ -48,12 +53,18 @@ class HookContext:
         self._settings = settings
         self._log = log
         self._state = HookState(settings.state_dir, event.received_at)
-        self._api = Api.to(settings, timeout=settings.hook_seconds)
+
+    @cached_property
+    def _api(self) -> "Api":
+        # Most hooks ask the server nothing while the client waits, and importing the connection takes time.
+        from esker.server.agents.api import Api  # noqa: PLC0415
+
+        return Api.to(self._settings, timeout=self._settings.hook_seconds)
 
     def answer(self) -> HookAnswer:
         """Return what to add; nothing if the server fails or does not answer in time."""
         event = self._event
-        if event.step not in ("start", "prompt") or self._state.is_silent(self._api.url):
+        if event.step not in ("start", "prompt") or self._state.is_silent(self._settings.url):
             return HookAnswer()
         signal.signal(signal.SIGALRM, ring)
         signal.setitimer(signal.ITIMER_REAL, self._settings.hook_seconds)
@@ -65,10 +76,10 @@ class HookContext:
         except EskerError as error:
             self._log(f"{event.step}: {error}")
             if isinstance(error.__cause__, TimeoutError):
-                self._state.note_silence(self._api.url)
+                self._state.note_silence(self._settings.url)
         except TimeIsUp:
             self._log(f"{event.step}: no answer within {self._settings.hook_seconds:g} s")
-            self._state.note_silence(self._api.url)
+            self._state.note_silence(self._settings.url)
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)
         return HookAnswer()
@@ -133,10 +144,10 @@ class HookContext:
     def _notice(self, error: ServerRefused) -> str | None:
         """Return a notice for the client's user if the server refuses the key, once a day."""
         client = self._event.client
-        if error.status not in _KEY_STATUSES or not self._state.may_tell(f"{error.status}", client, self._api.url):
+        if error.status not in _KEY_STATUSES or not self._state.may_tell(f"{error.status}", client, self._settings.url):
             return None
         return (
-            f"Esker remembers and recalls nothing here: {self._api.url} refuses this client's key"
+            f"Esker remembers and recalls nothing here: {self._settings.url} refuses this client's key"
             f" ({error}). Set ESKER_KEY where {client} starts, and run `esker install {client} --with-key`."
         )
 

@@ -5,10 +5,11 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from esker.server.agents.api import Api, ServerRefused
+from esker.server.agents.api import Api
 from esker.server.agents.request_bodies import open_body
 from esker.server.agents.spool import Parcel
 from esker.server.agents.transcript import Transcript, TranscriptEntry
+from esker.server.core.http_answers import ServerRefused
 from esker.server.core.json_input import Json
 
 _BATCH_MESSAGES = 500

@@ -20,9 +20,10 @@ from itertools import count
 from pathlib import Path
 from typing import Any, Literal, cast
 
-from esker.server.agents.api import Api, ServerRefused
+from esker.server.agents.api import Api
 from esker.server.agents.private_folder import make_private
 from esker.server.core.errors import Unavailable
+from esker.server.core.http_answers import ServerRefused
 from esker.server.core.redaction import redact, redact_content, redact_json, redact_name
 
 MOST_BYTES = 64 * 1024 * 1024

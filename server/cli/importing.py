@@ -8,13 +8,14 @@ from typing import Annotated
 
 import typer
 
-from esker.server.agents.api import Api, ServerRefused
+from esker.server.agents.api import Api
 from esker.server.cli.connection import connect
 from esker.server.cli.database import settings_for, with_database
 from esker.server.cli.exporting import counted_lines
 from esker.server.cli.output import AsJson, DataDir, print_json, progress, say
 from esker.server.cli.pool_file import FilePart, check, halves, parts_of
 from esker.server.core.errors import NotFound, TooLarge
+from esker.server.core.http_answers import ServerRefused
 from esker.server.core.json_input import JsonObject
 from esker.server.core.records import Principal
 from esker.server.usecases.authenticate import SCOPES, require_pool

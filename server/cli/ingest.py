@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 from rich.progress import Progress, TaskID
 
-from esker.server.agents.api import Api, ServerRefused
+from esker.server.agents.api import Api
 from esker.server.agents.compressed import opened
 from esker.server.agents.exclusion import without_excluded
 from esker.server.agents.folders import SkippedFiles, reason_of
@@ -35,6 +35,7 @@ from esker.server.core.config.client_settings import ClientSettings
 from esker.server.core.config.home import home
 from esker.server.core.counts import counted
 from esker.server.core.errors import InvalidInput, NotFound
+from esker.server.core.http_answers import ServerRefused
 
 app = typer.Typer(add_completion=False)
 

@@ -15,7 +15,7 @@ import anyio
 import typer
 from pydantic import TypeAdapter
 
-from esker.server.agents.api import Api, ServerRefused
+from esker.server.agents.api import Api
 from esker.server.agents.project import is_excluded, project_of, repository_of
 from esker.server.cli.connection import connect, read_as
 from esker.server.core.config.client_settings import ClientSettings
@@ -23,6 +23,7 @@ from esker.server.core.config.logs import configure_logs
 from esker.server.core.conversation.records import Passage
 from esker.server.core.errors import NotFound
 from esker.server.core.facts.forgetting import Receipt
+from esker.server.core.http_answers import ServerRefused
 from esker.server.core.ids import is_passage
 from esker.server.core.json_input import clean_document
 from esker.server.core.jsonrpc import refusal

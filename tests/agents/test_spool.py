@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from esker.server.agents import spool as spools
-from esker.server.agents.api import Api, ServerRefused
+from esker.server.agents.api import Api
 from esker.server.agents.spool import Parcel, Replayed, Spool
 from esker.server.core.errors import Unavailable
+from esker.server.core.http_answers import ServerRefused
 
 URL = "http://127.0.0.1:1"
 API = Api(URL)

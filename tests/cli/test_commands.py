@@ -18,8 +18,9 @@ import psycopg
 import pytest
 from typer.testing import CliRunner
 
-from esker.server.agents.api import Api, ServerRefused
+from esker.server.agents.api import Api
 from esker.server.cli.main import VERBS, app
+from esker.server.core.http_answers import ServerRefused
 from esker.server.db.embedded import embedded
 from esker.server.db.migrate import migrations, pending
 from tests.support.made import made_at

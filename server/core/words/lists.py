@@ -4,8 +4,8 @@ import re
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, cached_property
-from importlib.resources import files
 from itertools import chain
+from pathlib import Path
 from typing import cast
 
 from esker.server.core.words.scripts import CJK
@@ -16,6 +16,7 @@ LANGUAGES = ("en", "de", "fr", "es", "it", "pt", "nl", "sv", "ru", "pl", "zh", "
 Entries = Mapping[str, tuple[str, ...]]
 """The entries of one list by language."""
 
+_FOLDER = Path(__file__).parent
 _APOSTROPHE = re.compile(r"(?<=\w)'(?=\w)")
 # People leave these apostrophes out, and the result is not another word: "dont", "lets", "thats", "im", "ive".
 _OFTEN_LEFT_OUT = re.compile(r"(?<=n)'(?=t(?!\w))|(?<=\blet)'(?=s)|(?<=\bthat)'(?=s)|(?<=\bi)'(?=m\b|ve\b)")
@@ -28,7 +29,7 @@ _SYNTAX = re.compile(r"[\\^$|?*+()\[\]{}]")
 @cache
 def language_file(language: str) -> Mapping[str, object]:
     """Return the content of a language's file."""
-    text = files("esker.server.core.words").joinpath(f"{language}.toml").read_text(encoding="utf-8")
+    text = _FOLDER.joinpath(f"{language}.toml").read_text(encoding="utf-8")
     return tomllib.loads(text)
 
 
@@ -52,9 +53,7 @@ def values(path: str) -> Mapping[str, object]:
 @cache
 def all_words() -> frozenset[str]:
     """Return every word that occurs in a list of any language: ordinary words, though by far not all of them."""
-    found = (
-        files("esker.server.core.words").joinpath(f"{name}.toml").read_text(encoding="utf-8") for name in LANGUAGES
-    )
+    found = (_FOLDER.joinpath(f"{name}.toml").read_text(encoding="utf-8") for name in LANGUAGES)
     return frozenset(word.casefold() for text in found for word in _ORDINARY.findall(text))
 
 
