@@ -98,9 +98,15 @@ def _read_event(client: str, name: str) -> HookEvent:
 
 
 def _print(text: str) -> None:
-    if text:
+    if not text:
+        return
+    try:
         sys.stdout.write(text + "\n")
         sys.stdout.flush()
+    except BrokenPipeError:
+        # A client that ends after a turn has closed the pipe; its session is sent all the same. The interpreter writes
+        # the rest when it ends, which must not fail.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _send(

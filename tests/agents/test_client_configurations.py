@@ -1,6 +1,7 @@
 """The installed files have the format that each client documents, and the right values."""
 
 import json
+import os
 import re
 import shlex
 import subprocess
@@ -547,11 +548,31 @@ def test_claude_codes_plugin_differs_from_the_installation_only_by_what_is_fixed
     home.install("claude-code")
     options = shlex.join(home.options)
     written = json.loads(home.read(".claude/settings.json").replace(f"{PROGRAM} hook {options}", "esker hook"))
+    end = written["hooks"]["SessionEnd"][0]["hooks"][0]
+    end["command"] = f"exec 3<&0; {end['command']} <&3 3<&- >/dev/null 2>&1 &"
     assert page("plugins/claude-code/hooks/hooks.json") == written
     # Its hooks use ESKER_URL, and so does its server.
     servers = (ROOT / "plugins/claude-code/.mcp.json").read_text(encoding="utf-8")
     assert json.loads(servers.replace(f"${{ESKER_URL:-{URL}}}", URL)) == read(home, ".claude.json")
     assert "${ESKER_URL:-" in servers
+
+
+def test_the_plugins_end_of_a_session_outlives_claude_code(tmp_path: Path) -> None:
+    """Claude Code cancels a plugin's hook at the end of a session after 1.5 seconds, whatever timeout it names."""
+    [command] = [each for each, _ in commands(page("plugins/claude-code/hooks/hooks.json")["hooks"]["SessionEnd"])]
+    program, gate, done = tmp_path / "esker", tmp_path / "gate", tmp_path / "done"
+    os.mkfifo(gate)
+    os.mkfifo(done)
+    program.write_text(f'#!/bin/sh\nread open < {gate}\n{{ echo "$@"; cat; }} > {done}\n')
+    program.chmod(0o755)
+    path = f"{tmp_path}{os.pathsep}{os.environ['PATH']}"
+    # The command ends, and its output is closed, while the hook still waits for the gate.
+    ended = subprocess.run(
+        ["sh", "-c", command], input="{}\n", env={"PATH": path}, capture_output=True, text=True, check=True
+    )
+    assert (ended.stdout, ended.stderr) == ("", "")
+    gate.write_text("open\n")
+    assert done.read_text() == "hook claude-code SessionEnd\n{}\n"
 
 
 def test_the_marketplace_leads_to_the_plugin() -> None:

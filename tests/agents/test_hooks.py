@@ -443,6 +443,23 @@ async def test_copilots_transcript_is_found_if_its_hook_does_not_name_it(agent: 
     await until_kept(url, ["We use pnpm."])
 
 
+async def test_a_turn_is_sent_although_its_client_has_ended(agent: Agent, url: str) -> None:
+    event, name, lines = TRANSCRIPTS["gemini-cli"]
+    path = agent.home / name
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    told = {"session_id": "s1", "cwd": str(agent.checkout), "transcript_path": str(path)}
+    with agent.open("gemini-cli", event) as hook:
+        assert hook.stdin is not None
+        assert hook.stdout is not None
+        assert hook.stderr is not None
+        hook.stdout.close()
+        hook.stdin.write(json.dumps(told).encode())
+        hook.stdin.close()
+        assert await asyncio.to_thread(hook.wait, PATIENCE) == 0
+        assert hook.stderr.read() == b""
+    await until_kept(url, ["We use pnpm."])
+
+
 def test_hooks_readers_and_installers_know_a_client_by_one_name() -> None:
     assert set(STEPS) == set(CLIENTS) <= set(READERS)
 

@@ -25,11 +25,12 @@ class Commands:
     compact: tuple[str, ...] = ()
 
 
+_CLAUDE = ("claude", "--model", "claude-sonnet-5", "--allowedTools", "mcp__esker")
 COMMANDS = {
     "claude-code": Commands(
-        ("claude", "--model", "claude-sonnet-5", "-p"),
-        ("claude", "--model", "claude-sonnet-5", "--continue", "-p"),
-        ("claude", "--model", "claude-sonnet-5", "--continue", "-p", "/compact"),
+        (*_CLAUDE, "-p"),
+        (*_CLAUDE, "--continue", "-p"),
+        (*_CLAUDE, "--continue", "-p", "/compact"),
     ),
     "codex": Commands(
         ("codex", "exec", "--dangerously-bypass-hook-trust"),

@@ -140,7 +140,9 @@ def seed(server: MemoryServer) -> None:
 
 def _prompts(found: Sessions) -> list[str]:
     users = [message for each in found for message in each["said"] if message["role"] == "user"]
-    return ["\n".join(block["text"] for block in user["content"] if block["type"] == "text") for user in users]
+    said = ["\n".join(block["text"] for block in user["content"] if block["type"] == "text") for user in users]
+    # OpenCode puts an argument that contains blanks into quotation marks.
+    return [words.strip().strip('"') for words in said]
 
 
 def _why(run: Run) -> str:
