@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, LiteralString, get_args
 
 import httpx2
+import psycopg
 import pytest
 from mcp import MCPError
 from mcp.types import TextContent
@@ -220,7 +221,7 @@ class Two:
     """Two pools of one server: `mine` asks, `theirs` has what it must not get."""
 
     url: str
-    owner_url: str
+    owner: psycopg.Connection
     mine: FilledPool
     theirs: FilledPool
 
@@ -244,7 +245,9 @@ async def two(request: pytest.FixtureRequest, cluster: Cluster) -> AsyncGenerato
         theirs = await filled_pool(parts, url, "theirs", "bumblebeeish")
         for pool in (mine, theirs):
             await database.owner.execute(SPENT, {"pool": pool.pool_id, "model": f"model-{pool.word}"})
-        two = Two(url, database.url.replace("esker_app@", f"{OWNER}@"), mine, theirs)
+        owner_url = database.url.replace("esker_app@", f"{OWNER}@")
+        owner = database.stack.enter_context(psycopg.connect(owner_url, autocommit=True))
+        two = Two(url, owner, mine, theirs)
         if request.param == "row-level security alone":
             with without_pool_conditions() as count:
                 assert count > 10
@@ -310,7 +313,7 @@ def test_every_way_into_the_server_is_in_the_matrix() -> None:
 async def test_a_route_gives_nothing_of_another_pool_and_changes_nothing_there(
     two: Two, route: tuple[str, str]
 ) -> None:
-    before = everything_of(two.owner_url, two.theirs.pool_id)
+    before = everything_of(two.owner, two.theirs.pool_id)
     for case in ROUTES[route]:
         answers: list[tuple[int, str]] = []
         for ids in two.targets():
@@ -320,12 +323,12 @@ async def test_a_route_gives_nothing_of_another_pool_and_changes_nothing_there(
         theirs, nobodys = answers
         assert theirs[0] == nobodys[0] < 500, case
         assert theirs == nobodys or not case.same, case
-    assert everything_of(two.owner_url, two.theirs.pool_id) == before
+    assert everything_of(two.owner, two.theirs.pool_id) == before
 
 
 @pytest.mark.parametrize("tool", TOOL_CALLS)
 async def test_a_tool_gives_nothing_of_another_pool_and_changes_nothing_there(two: Two, tool: str) -> None:
-    before = everything_of(two.owner_url, two.theirs.pool_id)
+    before = everything_of(two.owner, two.theirs.pool_id)
     async with connected(two.url, "auto", two.mine.key) as client:
         for case in TOOL_CALLS[tool]:
             answers: list[str] = []
@@ -335,7 +338,7 @@ async def test_a_tool_gives_nothing_of_another_pool_and_changes_nothing_there(tw
                 refuse_leak(two, f"{shown} {json.dumps(answer.structured_content)}", ids)
                 answers.append(told(f"{answer.is_error} {shown}", ids))
             assert answers[0] == answers[1], case
-    assert everything_of(two.owner_url, two.theirs.pool_id) == before
+    assert everything_of(two.owner, two.theirs.pool_id) == before
 
 
 async def test_resources_and_instructions_have_nothing_of_another_pool(two: Two) -> None:
@@ -356,7 +359,7 @@ async def test_resources_and_instructions_have_nothing_of_another_pool(two: Two)
 async def test_a_verb_shows_nothing_of_another_pool_and_changes_nothing_there(
     two: Two, verb: str, tmp_path: Path
 ) -> None:
-    before = everything_of(two.owner_url, two.theirs.pool_id)
+    before = everything_of(two.owner, two.theirs.pool_id)
     there = {"ESKER_URL": two.url, "ESKER_KEY": two.mine.key, "ESKER_STATE_DIR": str(tmp_path / "state")}
     ids = two.targets()[0] | {"folder": str(tmp_path)}
     for arguments in ASKING_VERBS[verb]:
@@ -365,11 +368,11 @@ async def test_a_verb_shows_nothing_of_another_pool_and_changes_nothing_there(
         refuse_leak(two, done.stdout + done.stderr, ids)
     for path in files_in(tmp_path):
         refuse_leak(two, path.read_text(errors="replace"), {})
-    assert everything_of(two.owner_url, two.theirs.pool_id) == before
+    assert everything_of(two.owner, two.theirs.pool_id) == before
 
 
 async def test_what_is_counted_is_counted_in_the_own_pool(two: Two) -> None:
-    rows = everything_of(two.owner_url, two.mine.pool_id)
+    rows = everything_of(two.owner, two.mine.pool_id)
     status = (await two.mine.client.get("/v1/status")).json()
     assert status["sessions"] == len(rows["sessions"])
     assert status["messages"] == len(rows["messages"])
@@ -381,15 +384,15 @@ async def test_what_is_counted_is_counted_in_the_own_pool(two: Two) -> None:
 
 
 async def test_an_import_of_another_pools_file_takes_nothing_from_that_pool(two: Two) -> None:
-    before = everything_of(two.owner_url, two.theirs.pool_id)
+    before = everything_of(two.owner, two.theirs.pool_id)
     file = (await two.theirs.client.get("/v1/export")).content
-    record = everything_of(two.owner_url, two.theirs.pool_id)
+    record = everything_of(two.owner, two.theirs.pool_id)
     assert len(record.pop("audit")) == len(before.pop("audit")) + 1
     async with httpx2.AsyncClient(base_url=two.url, timeout=PATIENCE, headers=two.mine.client.headers) as client:
         answer = await client.post("/v1/import", content=file)
     # Its own words arrive as a copy, and their sessions are others.
     assert answer.status_code < 500
-    after = everything_of(two.owner_url, two.theirs.pool_id)
+    after = everything_of(two.owner, two.theirs.pool_id)
     after.pop("audit")
     assert after == record == before
 
@@ -404,9 +407,9 @@ JOBS: dict[str, str] = {
 
 @pytest.mark.parametrize("kind", JOBS)
 async def test_a_job_of_one_pool_changes_nothing_in_another(two: Two, kind: str) -> None:
-    before = everything_of(two.owner_url, two.theirs.pool_id)
+    before = everything_of(two.owner, two.theirs.pool_id)
     path = filled_in(JOBS[kind], two.mine.ids)
     await two.mine.client.post(f"/v1/sessions/{two.mine.ids['session']}/messages", json=SAID)
     answer = await two.mine.client.post(path, params=WAIT, json={"min_age_days": 0} if kind == "reflect_pool" else None)
     assert answer.status_code in (200, 202), answer.text
-    assert everything_of(two.owner_url, two.theirs.pool_id) == before
+    assert everything_of(two.owner, two.theirs.pool_id) == before

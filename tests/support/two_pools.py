@@ -111,14 +111,15 @@ def filled_in(value: Any, ids: Mapping[str, str]) -> Any:
             return value
 
 
-def everything_of(owner_url: str, pool_id: str) -> dict[str, list[str]]:
-    """Return all rows of a pool by table, as the owner sees them."""
-    rows: dict[str, list[str]] = {}
-    with psycopg.connect(owner_url) as connection:
-        for (table,) in connection.execute(_TABLES).fetchall():
-            query = sql.SQL("SELECT to_jsonb(t)::text FROM {} t WHERE pool_id = %s ORDER BY 1")
-            found = connection.execute(query.format(sql.Identifier(table)), [pool_id]).fetchall()
-            rows[table] = [row for (row,) in found]
+def everything_of(owner: psycopg.Connection, pool_id: str) -> dict[str, list[str]]:
+    """Return all rows of a pool by table, as the owner sees them on a connection that commits each statement."""
+    tables = [table for (table,) in owner.execute(_TABLES).fetchall()]
+    rows: dict[str, list[str]] = {table: [] for table in tables}
+    each = sql.SQL("SELECT {name}, to_jsonb(t)::text FROM {table} t WHERE pool_id = %(pool)s")
+    every = [each.format(name=sql.Literal(table), table=sql.Identifier(table)) for table in tables]
+    query = sql.SQL("{} ORDER BY 1, 2").format(sql.SQL(" UNION ALL ").join(every))
+    for table, row in owner.execute(query, {"pool": pool_id}, prepare=True):
+        rows[table].append(row)
     return rows
 
 
