@@ -14,6 +14,7 @@ from esker.server.core.facts.records import Fact, TranscriptSlice
 from esker.server.core.json_input import Json
 from esker.server.core.records import Category, Priority
 from esker.server.core.text.tokens import estimate_tokens
+from esker.server.providers.extractive import observer
 from esker.server.providers.extractive.observer import observe
 from esker.server.providers.extractive.sentences import sentences
 from tests.support.records import call, conversation, observation, result
@@ -229,18 +230,19 @@ def test_every_fact_is_grounded_in_the_messages_that_it_cites(said: list[tuple[R
         assert fact.said_at in {by_seq[seq].sent_at for seq in fact.source_seqs}
 
 
-def test_one_call_keeps_its_budget_and_drops_the_least_important_first() -> None:
+def test_one_call_keeps_its_budget_and_drops_the_least_important_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(observer, "MAX_OBSERVATION_TOKENS", MAX_OBSERVATION_TOKENS // 8)
     rounds = [
         "\n".join(
             [f"Round {number}.", *(f"Always keep rule {number}.{n} in mind, it was agreed on." for n in range(10))]
         )
-        for number in range(45)
+        for number in range(6)
     ]
     said: list[tuple[Role, str]] = [("user", text) for text in rounds]
     shown = conversation(*said)
     found = facts(shown)
-    assert sum(estimate_tokens(fact.content) for fact in found) <= MAX_OBSERVATION_TOKENS
-    assert found
+    assert sum(estimate_tokens(fact.content) for fact in found) <= MAX_OBSERVATION_TOKENS // 8
+    assert 0 < len(found) < 60
     assert {fact.priority for fact in found} == {"high"}
 
 
@@ -329,7 +331,7 @@ def test_text_beside_a_tool_result_is_attributed_to_the_user() -> None:
 
 
 def test_the_head_and_tail_of_a_huge_message_are_read() -> None:
-    pasted = "x = 1; // and so on\n" * 100_000
+    pasted = "x = 1; // and so on\n" * 30_000
     shown = conversation(("user", f"Never use floats for money.\n{pasted}\nOur staging server runs Debian 12."))
     found = facts(shown)
     assert the_fact("floats", among=found)

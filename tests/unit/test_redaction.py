@@ -218,7 +218,7 @@ def test_members_with_a_secret_name_are_masked() -> None:
     }
 
 
-@pytest.mark.parametrize("place", [262_100, 262_130, 262_144, 262_160, 524_300])
+@pytest.mark.parametrize("place", [32_730, 32_768, 40_930, 40_960, 65_540])
 def test_a_secret_is_masked_wherever_a_long_text_is_split(place: int) -> None:
     for secret in (
         'password = "hunter22!"',
@@ -288,5 +288,5 @@ def test_a_name_with_a_secret_is_masked_and_stays_a_name_of_its_own() -> None:
 
 
 def test_hostile_text_is_masked_in_linear_time() -> None:
-    for hostile in ("://a" * 50_000, "password=" * 50_000, "-----BEGIN PRIVATE KEY" * 20_000, "eyJ" * 100_000):
+    for hostile in ("://a" * 15_000, "password=" * 15_000, "-----BEGIN PRIVATE KEY" * 10_000, "eyJ" * 50_000):
         redact(hostile)  # quadratic patterns would take minutes; the suite's timeout is the limit
