@@ -38,6 +38,8 @@ _LATER = (
 )
 # Verbs that may ask a language model, whose library takes longer to import than all else.
 _ASKING, _LIBRARY = ("serve", "doctor"), "anthropic"
+# The first argument of a command that runs a module's `main`, whose name follows.
+_MODULE = "-m"
 _LENGTH = 8
 _HOOK_SECONDS = 240.0
 
@@ -155,6 +157,7 @@ def _serve(listener: socket.socket) -> None:
     signal.set_wakeup_fd(changed.fileno())
     signal.signal(signal.SIGCHLD, lambda *_: None)
     running: dict[int, socket.socket] = {}
+    listener_address = listener.getsockname()
     while True:
         ready, _, _ = select.select([listener, gone, sys.stdin], [], [])
         if sys.stdin in ready:
@@ -175,7 +178,7 @@ def _serve(listener: socket.socket) -> None:
                 signal.signal(signal.SIGCHLD, signal.SIG_DFL)
                 for end in (listener, gone, changed, connection, *running.values()):
                     end.close()
-                _become(asked, streams)
+                _become(asked | {"parent": listener_address}, streams)
                 return
             for stream in streams:
                 os.close(stream)
@@ -208,6 +211,20 @@ def _import(arguments: Sequence[str]) -> None:
     for name in (*_LATER, *of_verb, *library):
         with suppress(Exception):  # the command itself will report it
             importlib.import_module(name)
+    if arguments[:1] == [_MODULE]:
+        _observe_once()
+
+
+@cache
+def _observe_once() -> None:
+    """Compile the patterns of the extractive observer, which costs a child of a server more than its start."""
+    said = (
+        ("user", "We use pnpm, never npm."),
+        ("assistant", "I fixed `a.py`. The cause was a wrong id."),
+        ("user", "Yes."),
+    )
+    observe = importlib.import_module("esker.server.providers.extractive.observer").observe
+    observe(importlib.import_module("tests.support.records").conversation(*said))
 
 
 def _become(asked: dict[str, Any], streams: Sequence[int]) -> None:
@@ -230,8 +247,20 @@ def _become(asked: dict[str, Any], streams: Sequence[int]) -> None:
     sys.argv = ["esker", *asked["arguments"]]
     if asked["arguments"][:1] == ["hook"]:
         _give_time()
+    if asked["arguments"][:1] == ["serve"]:
+        _fork_children(asked["parent"])
     for name in [name for name in sys.modules if name == _COMMAND_LINE or name.startswith(f"{_COMMAND_LINE}.")]:
         del sys.modules[name]
+
+
+def _fork_children(parent: str) -> None:
+    """Let a server fork its children for long texts, too."""
+    processes = importlib.import_module("esker.server.providers.text_processes")
+
+    def command(module: str) -> list[str]:
+        return [sys.executable, "-S", "-E", str(_PROGRAM), parent, str(_ROOT), _MODULE, module]
+
+    vars(processes).update(child_command=command)
 
 
 def _give_time() -> None:
@@ -244,7 +273,10 @@ def _give_time() -> None:
 def _run() -> NoReturn:
     """Run the command and end; tearing all modules down one by one would cost more than the command."""
     try:
-        importlib.import_module(f"{_COMMAND_LINE}.entry").run()
+        if sys.argv[1:2] == [_MODULE]:
+            importlib.import_module(sys.argv[2]).main()
+        else:
+            importlib.import_module(f"{_COMMAND_LINE}.entry").run()
         code = 0
     except SystemExit as ended:
         code = ended.code if isinstance(ended.code, int) else int(ended.code is not None)
