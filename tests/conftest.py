@@ -19,12 +19,12 @@ from esker.server.providers.local_embedder import LocalEmbedder
 from esker.server.usecases.authenticate import SCOPES, require_pool
 from esker.server.usecases.parts import Parts
 from evals.scoring.meaning import Meaning
-from tests.support.api import PATIENCE
 from tests.support.bundled_model import BundledModel
 from tests.support.clock import FakeClock
 from tests.support.kept_servers import KeptDatabase, KeptServer, KeptServers
 from tests.support.made import FAST, begin_run, end_run, made_at, scratch
 from tests.support.model_server import ModelServer, model_server
+from tests.support.waiting import PATIENCE
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

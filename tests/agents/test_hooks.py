@@ -25,12 +25,12 @@ from esker.server.core.config.settings import Settings
 from esker.server.db.database import Database
 from esker.server.usecases.authenticate import create_key
 from esker.server.usecases.parts import Parts
-from tests.support.api import PATIENCE
 from tests.support.forks import run_forked
 from tests.support.made import made_at
 from tests.support.opencode import OpenCodeStore
 from tests.support.processes import ROOT, environment, served
 from tests.support.serving import serving
+from tests.support.waiting import PATIENCE
 
 NOWHERE = "http://127.0.0.1:1"
 LOOK_SECONDS = 0.01

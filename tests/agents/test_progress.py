@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from esker.server.agents.progress import SendProgress
 from esker.server.agents.transcript import Transcript, TranscriptEntry
 from esker.server.core.config.client_settings import ClientSettings
-from tests.support.api import PATIENCE
+from tests.support.waiting import PATIENCE
 
 
 def transcript(*words: str, session: str = "s1") -> Transcript:

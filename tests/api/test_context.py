@@ -15,11 +15,12 @@ from esker.server.core.text.tokens import estimate_tokens
 from esker.server.db.database import Database
 from esker.server.usecases.authenticate import create_key
 from esker.server.usecases.parts import Parts
-from tests.support.api import PATIENCE, observed, opened, said
+from tests.support.api import observed, opened, said
 from tests.support.messages_api import faults
 from tests.support.model_server import ModelServer, model_server
 from tests.support.reflecting import fact, kept, row, scripted, session_reflected
 from tests.support.serving import serving
+from tests.support.waiting import PATIENCE
 
 Json = dict[str, Any]
 

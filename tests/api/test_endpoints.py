@@ -12,9 +12,10 @@ from esker.server.app import make_parts
 from esker.server.core.clock import system_clock
 from esker.server.core.config.settings import Settings
 from esker.server.db.database import Database
-from tests.support.api import PATIENCE, observed, opened, said, until
+from tests.support.api import observed, opened, said, until
 from tests.support.model_server import ModelServer, ScriptedAnswer, model_server
 from tests.support.serving import serving
+from tests.support.waiting import PATIENCE
 
 FACT: dict[str, Any] = {
     "text": "User decided to use Redis.",

@@ -15,8 +15,9 @@ from esker.server.db.database import Database
 from esker.server.usecases.authenticate import create_key, create_pool
 from esker.server.usecases.parts import Parts
 from tests.api.test_memories import dump
-from tests.support.api import PATIENCE, observed, opened, said, until
+from tests.support.api import observed, opened, said, until
 from tests.support.serving import serving
+from tests.support.waiting import PATIENCE
 
 RULE = "Never use floats for money."
 

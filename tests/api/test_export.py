@@ -26,7 +26,7 @@ from esker.server.usecases.export import export
 from esker.server.usecases.import_pool import import_pool
 from esker.server.usecases.parts import Parts
 from esker.server.usecases.remember import get_memory
-from tests.support.api import PATIENCE, contents, opened, recalled, said, until
+from tests.support.api import contents, opened, recalled, said, until
 from tests.support.databases import cloned
 from tests.support.filling import fill_pool
 from tests.support.kept_servers import KeptServer, KeptServers
@@ -35,6 +35,7 @@ from tests.support.pool_files import ODD, everything, fill
 from tests.support.processes import ROOT
 from tests.support.reflecting import scripted
 from tests.support.serving import serving_meaning
+from tests.support.waiting import PATIENCE
 from tests.unit.test_redaction import SECRETS
 
 Line = dict[str, Any]

@@ -20,8 +20,9 @@ from esker.server.providers.text_processes import TextProcesses
 from esker.server.usecases.ingest import IncomingMessage, ingest
 from esker.server.usecases.open_session import SessionRequest, open_session
 from esker.server.usecases.parts import Parts
-from tests.support.api import PATIENCE, opened, said
+from tests.support.api import opened, said
 from tests.support.serving import serving
+from tests.support.waiting import PATIENCE
 
 JSON = {"Content-Type": "application/json"}
 

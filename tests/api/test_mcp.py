@@ -22,11 +22,11 @@ from esker.server.tools.instructions import INSTRUCTIONS
 from esker.server.tools.scopes import SCOPES
 from esker.server.usecases.authenticate import create_key, create_pool
 from esker.server.usecases.parts import Parts
-from tests.support.api import PATIENCE
 from tests.support.forks import forked_command
 from tests.support.kept_servers import KeptServer
 from tests.support.mcp_clients import MODES, by, connected, over_stdio
 from tests.support.serving import serving
+from tests.support.waiting import PATIENCE
 
 
 @pytest.fixture

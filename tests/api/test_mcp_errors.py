@@ -14,9 +14,9 @@ from mcp.types import INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, PARSE_E
 
 from esker.server.core import jsonrpc
 from esker.server.tools.scopes import SCOPES
-from tests.support.api import PATIENCE
 from tests.support.forks import forked_command
 from tests.support.mcp_clients import by
+from tests.support.waiting import PATIENCE
 
 Json = dict[str, Any]
 WAYS = ["legacy", "auto", "stdio legacy", "stdio auto"]

@@ -19,11 +19,11 @@ from esker.server.db.programs import BINARIES
 from esker.server.store import memories
 from esker.server.usecases.parts import Parts
 from esker.server.usecases.remember import Note, get_memory, remember
-from tests.support.api import PATIENCE, contents, observed, opened, recalled, said
+from tests.support.api import contents, observed, opened, recalled, said
 from tests.support.databases import dump, until_one_waits
 from tests.support.reflecting import OVERTAKEN
 from tests.support.serving import serving
-from tests.support.waiting import eventually
+from tests.support.waiting import PATIENCE, eventually
 
 
 async def noted(client: httpx2.AsyncClient, content: str, **more: Any) -> dict[str, Any]:

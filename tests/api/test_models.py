@@ -13,9 +13,10 @@ from esker.server.core.config.settings import Settings
 from esker.server.core.text.tokens import estimate_tokens
 from esker.server.db.database import Database
 from esker.server.usecases import run_job
-from tests.support.api import PATIENCE, observed, opened, said, until
+from tests.support.api import observed, opened, said, until
 from tests.support.model_server import ModelServer, ScriptedAnswer
 from tests.support.serving import serving
+from tests.support.waiting import PATIENCE
 
 FACT: dict[str, Any] = {
     "text": "User decided to use Redis.",

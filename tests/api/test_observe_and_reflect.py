@@ -12,8 +12,9 @@ from esker.server.app import make_parts
 from esker.server.core.clock import system_clock
 from esker.server.core.config.settings import Settings
 from esker.server.db.database import Database
-from tests.support.api import PATIENCE, contents, observed, opened, recalled, said, until
+from tests.support.api import contents, observed, opened, recalled, said, until
 from tests.support.serving import serving
+from tests.support.waiting import PATIENCE
 
 RULE = "Never use floats for money."
 

@@ -35,9 +35,10 @@ from esker.server.providers.model_observer import ObserverAnswer
 from esker.server.usecases.authenticate import SCOPES, create_pool
 from esker.server.usecases.parts import Parts
 from esker.server.usecases.remember import Note, get_memory, remember
-from tests.support.api import PATIENCE, observed, opened, said
+from tests.support.api import observed, opened, said
 from tests.support.model_server import ModelServer, ScriptedAnswer, Unmetered
 from tests.support.serving import serving
+from tests.support.waiting import PATIENCE
 
 REDIS: dict[str, Any] = {
     "text": "User decided to keep sessions in Redis.",

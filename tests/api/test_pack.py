@@ -14,9 +14,10 @@ from esker.server.core.clock import system_clock
 from esker.server.core.config.settings import Settings
 from esker.server.core.text.tokens import estimate_tokens
 from esker.server.db.database import Database
-from tests.support.api import PATIENCE, observed, opened, said
+from tests.support.api import observed, opened, said
 from tests.support.reflecting import OVERTAKEN
 from tests.support.serving import serving
+from tests.support.waiting import PATIENCE
 
 
 async def pack_of(client: httpx2.AsyncClient, session: str) -> dict[str, Any]:

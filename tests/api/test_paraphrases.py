@@ -19,10 +19,10 @@ from esker.server.usecases.parts import Parts
 from esker.server.usecases.recall import recall
 from esker.server.usecases.recall_request import RecallRequest
 from esker.server.usecases.spending import set_daily_cap
-from tests.support.api import PATIENCE, contents, recalled, settled, until
+from tests.support.api import contents, recalled, settled, until
 from tests.support.model_server import ModelServer, ScriptedAnswer, model_server
 from tests.support.serving import serving, serving_meaning
-from tests.support.waiting import eventually
+from tests.support.waiting import PATIENCE, eventually
 
 NOTES = ["My sister breeds whippets.", "The crane is checked on Mondays.", "A refund never exceeds the price."]
 QUERY = "Does the family keep dogs?"

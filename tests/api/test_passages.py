@@ -29,12 +29,12 @@ from esker.server.usecases.recall import recall
 from esker.server.usecases.recall_request import RecallRequest
 from esker.server.usecases.remember import list_memories
 from esker.server.usecases.switch_passages import switch_passages
-from tests.support.api import PATIENCE, contents, observed, opened, recalled, said
+from tests.support.api import contents, observed, opened, recalled, said
 from tests.support.databases import dump
 from tests.support.model_server import ScriptedAnswer
 from tests.support.reflecting import OVERTAKEN, fact, kept, pool_reflected, row, scripted
 from tests.support.serving import serving, serving_meaning
-from tests.support.waiting import eventually
+from tests.support.waiting import PATIENCE, eventually
 
 FERRY = "The ferry to Skye leaves at seven in the morning."
 RIVER = "Our river is the Rhine."

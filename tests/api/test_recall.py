@@ -22,10 +22,10 @@ from esker.server.usecases.parts import Parts
 from esker.server.usecases.recall import recall
 from esker.server.usecases.recall_request import RecallRequest
 from esker.server.usecases.remember import Note, remember
-from tests.support.api import PATIENCE, contents, observed, opened, recalled, said, settled, tool_text
+from tests.support.api import contents, observed, opened, recalled, said, settled, tool_text
 from tests.support.reflecting import OVERTAKEN
 from tests.support.serving import serving, serving_meaning
-from tests.support.waiting import eventually
+from tests.support.waiting import PATIENCE, eventually
 
 
 @pytest.fixture

@@ -16,9 +16,10 @@ from esker.server.core.errors import RerankerLate
 from esker.server.db.database import Database
 from esker.server.providers.remote_reranker import RemoteReranker
 from esker.server.providers.reranking import Reranking
-from tests.support.api import PATIENCE, contents, recalled
+from tests.support.api import contents, recalled
 from tests.support.rerank_server import RerankServer, rerank_server
 from tests.support.serving import serving
+from tests.support.waiting import PATIENCE
 
 NOTES = [f"The harbour crane {name} is checked on {day}." for name, day in zip("ABCDE", "12345", strict=True)]
 QUERY = "When is a harbour crane checked?"

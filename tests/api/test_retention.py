@@ -22,8 +22,8 @@ from esker.server.usecases.recall import recall
 from esker.server.usecases.recall_request import RecallRequest
 from esker.server.usecases.remember import Note, list_memories, remember
 from esker.server.usecases.retain import retain, retain_all, set_retention
-from tests.support.api import PATIENCE
 from tests.support.clock import FakeClock
+from tests.support.waiting import PATIENCE
 
 IMAGE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="}}
 FLOATS = "Never use floats for money."

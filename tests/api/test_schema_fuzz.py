@@ -13,6 +13,7 @@ from esker.server.app import make_app
 from esker.server.usecases.authenticate import SCOPES, create_key
 from esker.server.usecases.parts import Parts
 from tests.support.api import observed, opened, said
+from tests.support.waiting import PATIENCE
 
 schemathesis = pytest.importorskip("schemathesis", reason="the environment is older than requirements/lock.txt")
 checks = pytest.importorskip("schemathesis.checks")
@@ -62,7 +63,7 @@ def try_everything(document: Any, url: str, headers: dict[str, str], ids: dict[s
                 case.path_parameters = {**(case.path_parameters or {})} | {
                     name: ids[name] for name in case.path_parameters or {} if name in ids
                 }
-            answer = case.call(base_url=url, headers=headers, timeout=280)
+            answer = case.call(base_url=url, headers=headers, timeout=PATIENCE)
             seen.add(answer.status_code)
             case.validate_response(answer, checks=promised)
 

@@ -28,11 +28,12 @@ from esker.server.usecases.reflect import reflect, reflect_leased
 from esker.server.usecases.remember import list_memories
 from esker.server.usecases.run_job import Work, claim_job, run_job
 from esker.server.usecases.spending import report_spending, resume_paused_jobs, set_daily_cap
-from tests.support.api import PATIENCE, observed, opened, recalled, said, until
+from tests.support.api import observed, opened, recalled, said, until
 from tests.support.clock import START, FakeClock
 from tests.support.model_server import ModelServer, ScriptedAnswer, model_server
 from tests.support.processes import esker
 from tests.support.serving import serving
+from tests.support.waiting import PATIENCE
 
 FACT: dict[str, Any] = {
     "text": "User decided to use Redis.",

@@ -15,8 +15,9 @@ from esker.server.core.config.settings import Settings
 from esker.server.db.database import Database
 from esker.server.providers.embedders import LocalEmbedder
 from esker.server.usecases.authenticate import create_key, create_pool
-from tests.support.api import PATIENCE, contents, observed, opened, recalled, said, settled, tool_text
+from tests.support.api import contents, observed, opened, recalled, said, settled, tool_text
 from tests.support.serving import serving_meaning
+from tests.support.waiting import PATIENCE
 
 SAYINGS = (
     "We keep the ledger in Postgres, one schema for each shop.",

@@ -20,7 +20,7 @@ from esker.server.db.database import Database
 from esker.server.providers.local_embedder import LocalEmbedder
 from esker.server.providers.query_embedders import QueryEmbedders
 from esker.server.usecases.parts import Parts
-from tests.support.api import PATIENCE, contents, observed, opened, recalled, said, settled, until
+from tests.support.api import contents, observed, opened, recalled, said, settled, until
 from tests.support.model_server import ModelServer, ScriptedAnswer, model_server
 from tests.support.reflecting import (
     REFLECTOR,
@@ -33,6 +33,7 @@ from tests.support.reflecting import (
     stored,
 )
 from tests.support.serving import serving
+from tests.support.waiting import PATIENCE
 
 WEATHER = "The agent explained at great length how the weather comes about, and that it rains a lot in the west."
 COFFEE = "The coffee machine of the office was out of order for a whole week in the summer, and nobody mended it."

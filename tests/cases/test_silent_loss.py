@@ -19,12 +19,12 @@ from esker.server.providers import query_embedders
 from esker.server.providers.embedders import make_embedder
 from esker.server.usecases.embed import PAUSE, cooldown
 from esker.server.usecases.parts import Parts
-from tests.support.api import PATIENCE, observed, opened, recalled, said, until
+from tests.support.api import observed, opened, recalled, said, until
 from tests.support.clock import FakeClock
 from tests.support.embedding_server import EmbeddingServer, embedding_server
 from tests.support.model_server import ModelServer, model_server
 from tests.support.serving import serving
-from tests.support.waiting import eventually
+from tests.support.waiting import PATIENCE, eventually
 
 
 @dataclass(slots=True)

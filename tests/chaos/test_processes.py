@@ -27,9 +27,9 @@ from esker.server.db.database import Database
 from tests.support.api import opened, said, until
 from tests.support.made import made_at
 from tests.support.model_server import ModelServer, ScriptedAnswer, model_server
-from tests.support.processes import ROOT, SECONDS, environment, esker, ready, serve, served, using
+from tests.support.processes import ROOT, environment, esker, ready, serve, served, using
 from tests.support.serving import serving
-from tests.support.waiting import eventually_here
+from tests.support.waiting import PATIENCE, eventually_here
 
 
 @pytest.fixture
@@ -47,14 +47,14 @@ def data_dir(nothing: Path) -> Path:
 
 def get(url: str) -> Any:
     """Return the JSON at a URL."""
-    with urllib.request.urlopen(url, timeout=SECONDS) as answer:
+    with urllib.request.urlopen(url, timeout=PATIENCE) as answer:
         return json.load(answer)
 
 
 def post(url: str, body: Any) -> Any:
     """Post JSON and return the JSON that comes back."""
     request = urllib.request.Request(url, json.dumps(body).encode(), {"Content-Type": "application/json"})
-    with urllib.request.urlopen(request, timeout=SECONDS) as answer:
+    with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
         return json.load(answer)
 
 
@@ -69,7 +69,7 @@ def test_a_new_server_stops_with_ctrl_c_and_keeps_its_data_after_a_restart(
         pack = get(f"{said['url']}/v1/sessions/{session}/pack")
         assert using(nothing)
         process.send_signal(signal.SIGINT)
-        process.wait(timeout=SECONDS)
+        process.wait(timeout=PATIENCE)
         assert process.returncode == 0
     assert using(nothing) == []
     assert holder(nothing) is None
@@ -82,7 +82,7 @@ def test_a_new_server_stops_with_ctrl_c_and_keeps_its_data_after_a_restart(
 def test_sigterm_is_a_clean_stop_too(data_dir: Path) -> None:
     with served("--data-dir", str(data_dir)) as (process, _):
         process.send_signal(signal.SIGTERM)
-        assert process.wait(timeout=SECONDS) == 0
+        assert process.wait(timeout=PATIENCE) == 0
     assert using(data_dir) == []
 
 
@@ -92,7 +92,7 @@ def test_a_second_ctrl_c_still_stops_cleanly(data_dir: Path) -> None:
         get(f"{said['url']}/readyz")
         process.send_signal(signal.SIGINT)
         process.terminate()
-        _, stderr = process.communicate(timeout=SECONDS)
+        _, stderr = process.communicate(timeout=PATIENCE)
         assert process.returncode == 0
         assert "Traceback" not in stderr
     assert using(data_dir) == []
@@ -148,7 +148,7 @@ def test_a_killed_postgres_is_restarted_and_requests_meanwhile_get_503(data_dir:
 
 def _status(url: str) -> int:
     try:
-        with urllib.request.urlopen(url, timeout=SECONDS) as answer:
+        with urllib.request.urlopen(url, timeout=PATIENCE) as answer:
             return answer.status
     except urllib.error.HTTPError as error:
         return error.code
@@ -167,7 +167,7 @@ async def test_another_server_finishes_a_killed_servers_observation_once_its_lea
         fact = {"text": "User decided to use Redis.", "priority": "high", "category": "decision", "sources": [1]}
         model.say({"facts": [fact]})
         parts = make_parts(Settings.from_environment(shared), Database(database_url), system_clock)
-        async with serving(parts) as url, httpx2.AsyncClient(base_url=url, timeout=SECONDS) as other:
+        async with serving(parts) as url, httpx2.AsyncClient(base_url=url, timeout=PATIENCE) as other:
             shown = await until(other, f"/v1/sessions/{session}", lambda state: not state["jobs"])
             assert (shown["groups"], shown["observations"], shown["coverage"], shown["lost"]) == (1, 1, 1, 0)
             [row] = (await other.get("/v1/memories")).json()["memories"]
@@ -182,7 +182,7 @@ async def _killed_in_mid_call(model: ModelServer, **settings: str) -> str:
     running = served(**settings)
     process, started = await asyncio.to_thread(running.__enter__)
     try:
-        async with httpx2.AsyncClient(base_url=started["url"], timeout=SECONDS) as client:
+        async with httpx2.AsyncClient(base_url=started["url"], timeout=PATIENCE) as client:
             session = await opened(client)
             await said(client, session, "Let's use Redis.")
             await client.post(f"/v1/sessions/{session}/observe")
@@ -203,7 +203,7 @@ def test_no_worker_outlives_its_server(data_dir: Path) -> None:
         workers = eventually_here(lambda: [c for c in family.children() if "embedding_worker" in c.cmdline()])
         process.kill()
         process.wait()
-        gone, alive = psutil.wait_procs(workers, timeout=SECONDS)
+        gone, alive = psutil.wait_procs(workers, timeout=PATIENCE)
         assert (len(gone), alive) == (1, [])
     with served("--data-dir", str(data_dir)):
         pass

@@ -10,7 +10,8 @@ import pytest
 
 from esker.server.db.programs import postgres_uid
 from tests.support.forks import run_forked
-from tests.support.processes import ROOT, SECONDS
+from tests.support.processes import ROOT
+from tests.support.waiting import PATIENCE
 
 _UID = 12_345
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes another user")
@@ -39,7 +40,7 @@ def bare(home: Path | None, *arguments: str, uid: int | None = None, **more: str
 
 def forked(home: Path | None, *arguments: str, uid: int) -> subprocess.CompletedProcess[str]:
     """Run a command in such an environment, forked."""
-    return run_forked(arguments, Path("/"), environment(home), SECONDS, b"{}", uid)
+    return run_forked(arguments, Path("/"), environment(home), PATIENCE, b"{}", uid)
 
 
 @pytest.fixture(scope="module")

@@ -26,6 +26,7 @@ from esker.server.db.migrate import migrations, pending
 from tests.support.made import made_at
 from tests.support.processes import ROOT, environment, esker, esker_alone, esker_in, served
 from tests.support.reflecting import OVERTAKEN
+from tests.support.waiting import PATIENCE
 
 SAMPLES = ROOT / "server/agents/samples"
 
@@ -85,7 +86,7 @@ def test_a_wrong_verb_is_wrong_usage() -> None:
 
 def _overtake(url: str, sessions: list[str]) -> None:
     """Let each session say something that a later message overtakes, so that there is something to reflect."""
-    with httpx2.Client(base_url=url, timeout=280) as client:
+    with httpx2.Client(base_url=url, timeout=PATIENCE) as client:
         for session in sessions:
             client.post(f"/v1/sessions/{session}/messages", json={"messages": OVERTAKEN}).raise_for_status()
             client.post(f"/v1/sessions/{session}/observe?wait=true").raise_for_status()

@@ -20,7 +20,7 @@ DEFAULT = Settings().embedder
 ANSWERS = ("by timestamp", "14 May", "Redis server drops sockets")
 
 
-@pytest.mark.timeout(600)  # two demos, whose workers load the model when no other test wants the processor
+@pytest.mark.timeout(1_800)  # two demos, whose workers embed when no other test wants the processor
 def test_the_demo_uses_its_own_data_directory_and_a_second_run_changes_nothing(
     tmp_path: Path,
 ) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from tests.support.made import made_at
 from tests.support.processes import environment, ready
+from tests.support.waiting import PATIENCE
 
 NAMES = ("esker", "server", "embedding_worker", "evals", "sitecustomize", "usercustomize", "json", "typing", "torch")
 # The program that pip writes: it is not in the working directory, so neither is the head of its import path.
@@ -119,5 +120,5 @@ def test_a_server_and_its_worker_import_nothing_from_the_working_directory(hosti
                 assert json.load(answer)["worker"] == "running"
         finally:
             process.terminate()
-            process.communicate(timeout=280)
+            process.communicate(timeout=PATIENCE)
     assert ran(hostile) == []

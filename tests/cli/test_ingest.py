@@ -14,9 +14,10 @@ import pytest
 
 from esker.server.agents.api import Api
 from tests.support.made import made_at
-from tests.support.processes import ROOT, SECONDS, environment, esker, served
+from tests.support.processes import ROOT, environment, esker, served
 from tests.support.recording import Recorder, recording
 from tests.support.transcripts import written
+from tests.support.waiting import PATIENCE
 
 AT = "2026-03-02T09:00:00.000Z"
 
@@ -103,7 +104,7 @@ def test_a_kill_between_sending_and_recording_loses_and_duplicates_nothing(
         command, cwd=ROOT, env=environment(**here), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     ) as process:
         recorder.after_messages = lambda: process.kill() if len(recorder.messages) == batches else None
-        assert process.wait(SECONDS) < 0
+        assert process.wait(PATIENCE) < 0
     recorder.after_messages = lambda: None
     before = len(recorder.messages)
     report = ingested(str(path), **here)

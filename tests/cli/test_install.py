@@ -13,13 +13,14 @@ import pytest
 from tests.support.forks import run_forked
 from tests.support.made import made_at
 from tests.support.processes import ROOT, environment
+from tests.support.waiting import PATIENCE
 
 PROGRAM = Path(sys.executable).with_name("esker")
 
 
 def run(home: Path, *arguments: str, code: int = 0, **environ: str) -> subprocess.CompletedProcess[str]:
     """Run a command in a home, without a terminal."""
-    done = run_forked(arguments, home, _environment(home, **environ), timeout=280)
+    done = run_forked(arguments, home, _environment(home, **environ), timeout=PATIENCE)
     assert done.returncode == code, done.stdout + done.stderr
     return done
 
@@ -229,7 +230,7 @@ def test_at_a_terminal_it_asks(tmp_path: Path, answer: bytes, code: int) -> None
             stdin=theirs,
             capture_output=True,
             text=True,
-            timeout=280,
+            timeout=PATIENCE,
             check=False,
         )
     finally:

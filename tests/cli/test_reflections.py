@@ -15,6 +15,7 @@ import pytest
 
 from tests.support.made import made_at
 from tests.support.processes import ROOT, environment, esker, served
+from tests.support.waiting import PATIENCE
 
 RULE = "Never use floats for money."
 ASKED = "Please look at the {0} page."
@@ -29,7 +30,7 @@ REPORTED = (
 def server(tmp_path_factory: pytest.TempPathFactory) -> Generator[dict[str, str]]:
     """The environment of a command with a running server that has two sessions of ten days ago."""
     with served("--data-dir", made_at(tmp_path_factory.mktemp("d") / "d")) as (_, said):
-        with httpx2.Client(base_url=said["url"], timeout=280) as client:
+        with httpx2.Client(base_url=said["url"], timeout=PATIENCE) as client:
             for name in ("one", "two"):
                 talked(client, name)
         yield {"ESKER_URL": said["url"]}

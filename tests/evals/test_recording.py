@@ -19,6 +19,7 @@ from evals.reflection.command import reflection
 from evals.scoring.meaning import Meaning
 from tests.support.model_server import ModelServer, ScriptedAnswer
 from tests.support.suites import first_cases, serve_here
+from tests.support.waiting import PATIENCE
 
 ROW = re.compile(r"^(mem_\w+) \S+ \S+ (\w+) (\w+)(?: \(tentative\))? (.+)$", re.MULTILINE)
 MESSAGE = re.compile(r"^\[(\d+)\] user, .+\n(.+)$", re.MULTILINE)
@@ -32,7 +33,7 @@ OTHER = "mem_01kb3x8a2c9d4e5f6g7h8j9k0n"
 def ask(base_url: str, text: str) -> httpx2.Response:
     """Send a question to an endpoint."""
     body = {"model": "m", "max_tokens": 5, "messages": [{"role": "user", "content": text}]}
-    return httpx2.post(f"{base_url}/v1/messages", json=body, timeout=280)
+    return httpx2.post(f"{base_url}/v1/messages", json=body, timeout=PATIENCE)
 
 
 def said(answer: httpx2.Response) -> str:

@@ -14,9 +14,9 @@ from esker.server.db.database import Database
 from esker.server.rest.access import OPEN_PATHS, hosts_for, is_loopback
 from esker.server.usecases.authenticate import create_key, create_pool, list_keys, revoke_key
 from esker.server.usecases.parts import Parts
-from tests.support.api import PATIENCE
 from tests.support.kept_servers import KeptServer
 from tests.support.serving import serving_app
+from tests.support.waiting import PATIENCE
 
 
 @pytest.fixture

@@ -12,9 +12,10 @@ from starlette.types import Receive, Scope, Send
 from esker.server.core.config.logs import QUIET, configure_logs
 from esker.server.core.records import Principal
 from esker.server.db.database import Database
-from tests.support.api import PATIENCE, observed, opened, said
+from tests.support.api import observed, opened, said
 from tests.support.mcp_clients import connected
 from tests.support.serving import serving_app
+from tests.support.waiting import PATIENCE
 
 CANARY = "quokkaberry"
 """A word that only memory has."""

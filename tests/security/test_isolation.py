@@ -27,7 +27,6 @@ from esker.server.db.database import Database
 from esker.server.db.embedded import OWNER, Cluster
 from esker.server.tools.instructions import INSTRUCTIONS
 from esker.server.tools.scopes import SCOPES as TOOLS
-from tests.support.api import PATIENCE
 from tests.support.kept_servers import KeptDatabase
 from tests.support.mcp_clients import connected
 from tests.support.processes import esker
@@ -40,6 +39,7 @@ from tests.support.two_pools import (
     missing_ids,
     without_pool_conditions,
 )
+from tests.support.waiting import PATIENCE
 
 
 @dataclass(frozen=True)

@@ -28,9 +28,9 @@ from esker.server.rest import access, connections, peers
 from esker.server.rest.peers import Peer, uid_of
 from esker.server.usecases.authenticate import authenticate, create_key
 from esker.server.usecases.parts import Parts
-from tests.support.api import PATIENCE
 from tests.support.kept_servers import KeptServer
 from tests.support.serving import serving_app
+from tests.support.waiting import PATIENCE
 
 STRANGER = 60_001
 """A user id that nobody has."""

@@ -8,10 +8,7 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.types import TextContent
 
-from tests.support.waiting import eventually
-
-PATIENCE = 280
-"""Seconds that a client of a test waits for an answer: a busy machine is no fault, and the suite's timeout is near."""
+from tests.support.waiting import PATIENCE, eventually
 
 
 async def opened(client: httpx2.AsyncClient, external_id: str = "s1", **more: Any) -> str:

@@ -24,6 +24,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NoReturn
 
+from tests.support.waiting import PATIENCE
+
 _ROOT = Path(__file__).parents[2]
 _PROGRAM = Path(__file__).with_name("forked_command.py")
 _COMMAND_LINE = "esker.server.cli"
@@ -41,7 +43,7 @@ _ASKING, _LIBRARY = ("serve", "doctor"), "anthropic"
 # The first argument of a command that runs a module's `main`, whose name follows.
 _MODULE = "-m"
 _LENGTH = 8
-_HOOK_SECONDS = 240.0
+_HOOK_SECONDS = 840.0
 
 
 class Forked:
@@ -70,7 +72,7 @@ class Forked:
         self._answers = self._connection.makefile()
         self.pid = int(self._answers.readline())
 
-    def wait(self, timeout: float = 280) -> int:
+    def wait(self, timeout: float = PATIENCE) -> int:
         """Wait for its end and return its exit code. Raises TimeoutExpired if that takes too long."""
         if self.returncode is None:
             if not select.select([self._connection], [], [], timeout)[0]:

@@ -8,8 +8,8 @@ import httpx2
 from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 
-from tests.support.api import PATIENCE
 from tests.support.forks import forked_command
+from tests.support.waiting import PATIENCE
 
 MODES = ["legacy", "auto"]
 """The eras of the protocol; over HTTP these are ways as well."""

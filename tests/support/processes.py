@@ -19,10 +19,9 @@ import psutil
 from esker.server.core.announcement import read_announcement
 from esker.server.core.errors import Unavailable
 from tests.support.forks import Forked, run_forked
+from tests.support.waiting import PATIENCE
 
 ROOT = Path(__file__).parents[2]
-SECONDS = 280
-"""Timeout of a command; most end sooner. The worker of a demo has a lower priority than all other tests."""
 
 
 def environment(**more: str) -> dict[str, str]:
@@ -49,14 +48,14 @@ def esker(*arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
 
 def esker_in(directory: Path, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
     """Run a command to its end, in a directory."""
-    return run_forked(arguments, directory, environment(PYTHONPATH=str(ROOT), **more), timeout=SECONDS)
+    return run_forked(arguments, directory, environment(PYTHONPATH=str(ROOT), **more), timeout=PATIENCE)
 
 
 def esker_alone(*arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
     """Run a command to its end in an interpreter that starts for it alone, as people do."""
     command = [sys.executable, "-P", "-m", "esker", *arguments]
     there = environment(**more)
-    return subprocess.run(command, cwd=ROOT, env=there, capture_output=True, text=True, timeout=SECONDS, check=False)
+    return subprocess.run(command, cwd=ROOT, env=there, capture_output=True, text=True, timeout=PATIENCE, check=False)
 
 
 @contextmanager
@@ -71,7 +70,7 @@ def serve(*arguments: str, **more: str) -> Generator[tuple[subprocess.Popen[str]
         finally:
             if process.poll() is None:
                 process.send_signal(signal.SIGINT)
-            process.communicate(timeout=SECONDS)
+            process.communicate(timeout=PATIENCE)
 
 
 @contextmanager
@@ -91,7 +90,7 @@ def served(*arguments: str, **more: str) -> Generator[tuple[Forked, dict[str, An
             yield process, said
         finally:
             process.send_signal(signal.SIGINT)
-            process.wait(SECONDS)
+            process.wait(PATIENCE)
 
 
 def ready(process: subprocess.Popen[str]) -> dict[str, Any]:

@@ -9,6 +9,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import urlsplit
 
+from tests.support.waiting import PATIENCE
+
 
 class Recorder:
     """Every request that passed, and an action between Esker's answer and its delivery to the client."""
@@ -23,7 +25,7 @@ class Recorder:
     def pass_on(self, method: str, path: str, body: bytes) -> tuple[int, bytes]:
         """Ask Esker and return its answer."""
         self.requests.append((method, path, body.decode()))
-        connection = HTTPConnection(self._there.hostname or "", self._there.port, timeout=280)
+        connection = HTTPConnection(self._there.hostname or "", self._there.port, timeout=PATIENCE)
         connection.request(method, path, body or None, {"Content-Type": "application/json"})
         answer = connection.getresponse()
         status, text = answer.status, answer.read()

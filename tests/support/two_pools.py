@@ -14,8 +14,9 @@ from psycopg import sql
 from esker.server.db.statements import Statements
 from esker.server.usecases.authenticate import SCOPES, create_key, create_pool
 from esker.server.usecases.parts import Parts
-from tests.support.api import PATIENCE, observed, opened, said
+from tests.support.api import observed, opened, said
 from tests.support.reflecting import OVERTAKEN
+from tests.support.waiting import PATIENCE
 
 _POOL_CONDITION = re.compile(r"(\w+\.)?pool_id = (current_pool\(\)|\{pool\}|(\w+\.)?pool_id)")
 _TABLES: LiteralString = """

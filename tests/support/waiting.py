@@ -8,6 +8,8 @@ import time
 from collections.abc import Awaitable, Callable, Iterator
 from typing import TypeVar
 
+PATIENCE = 880
+"""Seconds that a test waits for an answer or a process: a busy machine is no fault, and the suite's timeout is near."""
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.005, 0.2
 """Seconds between the first two looks and, later, between any two."""
 

@@ -285,8 +285,3 @@ def test_a_name_with_a_secret_is_masked_and_stays_a_name_of_its_own() -> None:
     assert redact_name(one) == redact_name(one)
     assert _LOWER[:20] not in redact_name(one)
     assert len(redact_name("x" * 500 + one)) < 512
-
-
-def test_hostile_text_is_masked_in_linear_time() -> None:
-    for hostile in ("://a" * 15_000, "password=" * 15_000, "-----BEGIN PRIVATE KEY" * 10_000, "eyJ" * 50_000):
-        redact(hostile)  # quadratic patterns would take minutes; the suite's timeout is the limit

@@ -14,6 +14,7 @@ from esker.server.core.arrays import Vectors
 from esker.server.core.records import Space
 from esker.server.providers.local_embedder import LocalEmbedder
 from tests.support.vectors import matrix
+from tests.support.waiting import PATIENCE
 
 
 @dataclass
@@ -83,6 +84,7 @@ import asyncio
 from pathlib import Path
 from tests.unit.test_thread_priority import Watched
 from esker.server.providers.local_embedder import LocalEmbedder
+from tests.support.waiting import PATIENCE
 
 async def show():
     embedder = LocalEmbedder(Watched)
@@ -98,6 +100,11 @@ async def show():
 asyncio.run(show())
 """
     done = subprocess.run(
-        [sys.executable, "-c", program], start_new_session=True, capture_output=True, text=True, timeout=60, check=True
+        [sys.executable, "-c", program],
+        start_new_session=True,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=True,
     )
     assert done.stdout == "True\nFalse\n"
