@@ -48,6 +48,8 @@ _BARE = ("message", "user", "assistant", "reasoning")
 _CALLS = ("function_call", "custom_tool_call", "local_shell_call")
 _OUTPUTS = ("function_call_output", "custom_tool_call_output", "function_result")
 _SPEAKERS = ("user", "assistant")
+# The most lines before its first turn in which the header of another thread shows that a rollout is a fork.
+_LINES_BEFORE_A_TURN = 20
 _TURN_ENDS = ("turn_aborted", "task_complete")
 _CWD = re.compile(r"<cwd>\s*([^<]{1,4096}?)\s*</cwd>|^[ \t]*Current working directory: ([^\n]{1,4096}?)[ \t\r]*$", re.M)
 # The time in a rollout's name is local.
@@ -77,11 +79,12 @@ def read_transcript(path: Path, opener: Opener = opened_plain) -> ParsedTranscri
 def _copied_lines(path: Path, opener: Opener) -> tuple[int, int]:
     """Return the numbers of the first and the last line that a fork copied; (1, 0) if the rollout is not a fork."""
     lines = json_lines(path, SkippedLines(), opener)
-    (_, header), (number, second) = [*islice(lines, 2), (0, {}), (0, {})][:2]
+    number, header = next(lines, (0, {}))
+    beginning = list(islice(lines, _LINES_BEFORE_A_TURN))
     meta = as_object(header.get("payload"))
-    if header.get("type") != "session_meta" or not is_fork(meta, second):
+    if header.get("type") != "session_meta" or not is_fork(meta, (line for _, line in beginning)):
         return 1, 0
-    return number, end_of_copy(meta, chain([(number, second)], lines))
+    return number + 1, end_of_copy(meta, chain(beginning, lines))
 
 
 def recognises(line: JsonLine) -> bool:

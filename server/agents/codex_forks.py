@@ -21,6 +21,7 @@ _PAUSE = timedelta(seconds=1)
 _FASTEST_ANSWER = timedelta(milliseconds=100)
 _ANSWERS = ("agent_message", "task_complete", "turn_complete", "reasoning", "function_call", "custom_tool_call")
 _STARTS = ("task_started", "turn_started")
+_TURN = (*_STARTS, "user_message", "agent_message", "item_completed")
 _ORIGINS = ("forked_from_id", "forked_from_thread_id", "forked_from")
 # A UUID of version 7 begins with its time, in milliseconds since 1970.
 _TIMED_ID = re.compile(r"([0-9a-f]{8})-([0-9a-f]{4})-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}")
@@ -55,12 +56,18 @@ class _ForkScan:
     starts: list[_TurnStart] = field(default_factory=list[_TurnStart])
 
 
-def is_fork(header: JsonLine, second: JsonLine) -> bool:
-    """Return whether a rollout is a fork, by its header and the line after it."""
+def is_fork(header: JsonLine, beginning: Iterable[JsonLine]) -> bool:
+    """Return whether a rollout is a fork, by its header and the lines after it up to the first one of a turn."""
     if origin_of(header) and not header.get("history_base"):
         return True
-    name = _thread(as_object(second.get("payload")))
-    return second.get("type") == "session_meta" and name is not None and name != _thread(header)
+    for line in beginning:
+        payload = as_object(line.get("payload"))
+        if line.get("type") == "session_meta":
+            if _thread(payload) not in (None, _thread(header)):
+                return True
+        elif line.get("type") == "response_item" or payload.get("type") in _TURN:
+            return False
+    return False
 
 
 def origin_of(header: JsonLine) -> str | None:

@@ -382,6 +382,12 @@ def test_a_second_header_is_enough_to_know_a_fork(tmp_path: Path) -> None:
     assert shown(only(read_transcript(path))) == KEPT_TURN
 
 
+def test_other_lines_may_precede_the_second_header(tmp_path: Path) -> None:
+    before = (at("09:00:00.001", line("world_state", {})), at("09:00:00.002", event("thread_settings_applied")))
+    path = written(tmp_path / "rollout-fork.jsonl", header("0199-fork"), *before, header("0199-root"), *COPY, *OWN_TURN)
+    assert shown(only(read_transcript(path))) == KEPT_TURN
+
+
 def test_a_fork_without_a_turn_of_its_own_tells_nothing(tmp_path: Path) -> None:
     path = written(tmp_path / "rollout-fork.jsonl", header("0199-fork"), header("0199-root"), *COPY)
     reading = read_transcript(path)
