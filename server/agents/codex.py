@@ -292,8 +292,9 @@ class _Rollout:
 
     def _is_of_other_thread(self, event: JsonLine) -> bool:
         """Return whether a review agent said something, which has a rollout of its own."""
-        thread, own = as_text(event.get("thread_id")), as_text((self._meta or {}).get("id"))
-        return thread is not None and own is not None and thread != own
+        thread, meta = as_text(event.get("thread_id")), self._meta or {}
+        own = {as_text(meta.get("id")), as_text(meta.get("session_id"))} - {None}
+        return thread is not None and bool(own) and thread not in own
 
     def _add_review(self, review: JsonLine, at: Json) -> None:
         """Add the instructions that the user wrote for a review; those for other targets are Codex's own."""

@@ -38,6 +38,8 @@ _BY_LINE: tuple[tuple[str, Callable[[JsonLine], bool]], ...] = (
 )
 # The names of those who speak in the lines of agents, and the keys of these names and of their words.
 _SPEAKERS = frozenset("user human assistant agent ai bot model gemini claude".split())
+# The last words of the reasons for which readers skip lines of an unknown kind.
+_NOUNS = ("line", "record", "item", "message")
 _SPEAKER_KEYS = ("type", "role", "author", "sender", "speaker", "from", "kind")
 _WORDS_KEYS = ("content", "message", "text", "parts", "body", "payload", "data")
 # Lines of a file that are checked to detect its client.
@@ -79,7 +81,12 @@ def misread(reading: ParsedTranscripts) -> list[str]:
     """
     if reading.transcripts:
         return []
-    return [reason for reason in reading.skipped if reason == UNKNOWN_SPEAKER or reason.split()[0] in _SPEAKERS]
+    return [reason for reason in reading.skipped if reason == UNKNOWN_SPEAKER or _names_speech(reason)]
+
+
+def _names_speech(reason: str) -> bool:
+    kind, _, noun = reason.rpartition(" ")
+    return kind in _SPEAKERS and noun in _NOUNS
 
 
 def _client_of(document: Json) -> str | None:
