@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from esker.server.agents.project import is_excluded, project_of
 from esker.server.agents.transcript import Transcript, TranscriptEntry
+from esker.server.core.config.home import is_model_folder
 
 
 def without_excluded(transcript: Transcript, exclude: Sequence[str]) -> Transcript | None:
@@ -14,7 +15,7 @@ def without_excluded(transcript: Transcript, exclude: Sequence[str]) -> Transcri
     message before it.
     """
     if not exclude:
-        return transcript
+        return None if is_model_folder(transcript.cwd) else transcript
     if is_excluded(transcript.cwd, transcript.project, exclude):
         return None
     excluded = {transcript.cwd: False}

@@ -8,6 +8,7 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 
 from esker.server.agents.regular_file import opened_plain
 from esker.server.core.config.exclusion_patterns import ExclusionPattern, parse_pattern, parts_of
+from esker.server.core.config.home import is_model_folder
 from esker.server.core.project_names import project_name
 
 _REMOTE = re.compile(r'remote "(.+)"')
@@ -42,8 +43,11 @@ def is_excluded(cwd: str | None, project: str | None, exclude: Iterable[str]) ->
     """Return whether a directory or a project is excluded.
 
     `server/core/config/exclusion_patterns.py` defines patterns. Links are followed in the directory, and in the pattern
-    up to its first wildcard. Raises InvalidInput for a pattern that can match nothing.
+    up to its first wildcard. Esker's own calls of a CLI are excluded, too. Raises InvalidInput for a pattern that can
+    match nothing.
     """
+    if is_model_folder(cwd):
+        return True
     paths = [parts_of(path) for path in dict.fromkeys((cwd, _resolved(cwd)))] if cwd else []
     # The root directory has no project, but `*` matches it, too.
     key = (project or "").split("/") if project or cwd else None

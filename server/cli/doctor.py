@@ -256,8 +256,21 @@ def _role(settings: Settings, role: Literal["observer", "reflector"]) -> Finding
         case "model":
             where = Endpoint.of(settings).described
             return Finding("ok", f"The {role} is set to {settings.model_of(role)} at {where}.")
-        case _:
+        case "extractive":
             return Finding("ok", f"The {role} is set to extractive.")
+        case client:
+            return _client(role, client)
+
+
+def _client(role: str, choice: str) -> Finding:
+    name = choice.removeprefix("cli:")
+    if found := shutil.which(name):
+        return Finding("ok", f"The {role} is set to {choice} ({found}); `esker setup --try {choice}` tries one call.")
+    return Finding(
+        "wrong",
+        f"The {role} is set to {choice}, but there is no `{name}` on PATH.",
+        "Install it, or add its directory to the PATH of the server.",
+    )
 
 
 def _reranker(settings: Settings, quick: bool) -> Iterator[Finding]:
@@ -347,11 +360,12 @@ def _server(settings: Settings) -> Iterator[Finding]:
             f"The embedding worker of the server {ready['worker']}",
             "Without it new rows are found by keyword only. The server's standard error has the whole error.",
         )
+    if ready["language_model"] not in ("ok", "none"):
+        yield Finding("wrong", f"The language model of the server cannot be used: {ready['language_model']}", _FAILING)
     api.get("/v1/memories", limit=1)
     yield Finding("ok", "The server accepts requests of this command line.")
     for role in _ROLES:
-        choice = settings.choice_of(role)
-        meant = settings.model_of(role) if choice == "model" else choice
+        meant = settings.author_of(role)
         if ready[role] != meant:
             yield Finding(
                 "warning",

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, cast
 
 from esker.server.core.errors import ModelDown, ModelFailed
@@ -40,6 +41,10 @@ class ChatWire:
         self._model = model
         self._endpoint = endpoint
         self._client = _client(endpoint)
+
+    def turn(self) -> AbstractAsyncContextManager[None]:
+        """Wait for nothing: the server decides how many calls it serves at once."""
+        return nullcontext()
 
     async def send(self, request: ModelRequest) -> WireAnswer:
         """Return the answer. Raises ModelFailed."""

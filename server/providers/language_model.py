@@ -8,6 +8,7 @@ import asyncio
 import json
 import re
 from collections.abc import Callable, Iterator
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, Protocol, TypeVar
 
@@ -42,12 +43,12 @@ _MOST_TOKENS = 10**9
 # Statuses that are about the key, the address or the time, not about the request.
 _NOT_ABOUT_THE_REQUEST = frozenset({401, 403, 404, 408, 425, 429})
 _REFUSED = frozenset({400, 413, 422})
-# How servers say that a request is longer than the model's context.
-_TOO_LONG = re.compile(
+TOO_LONG = re.compile(
     r"context[ _-]?(?:size|length|window)|maximum context|prompt is too long|too many (?:input )?tokens|"
     r"input is too long|exceeds? the (?:maximum|model)[^.]{0,40}tokens|reduce the length",
     re.IGNORECASE,
 )
+"""How servers and clients say that a request is longer than the model's context."""
 # The length of the context, as such an error names it.
 _CONTEXT_NAMED = re.compile(
     r"context (?:size|length|window)\D{0,20}?(\d{4,7})|(\d{4,7})(?: tokens)? maximum", re.IGNORECASE
@@ -97,6 +98,10 @@ class WireAnswer:
 class Wire(Protocol):
     """Sends requests to one model in the protocol of its server."""
 
+    def turn(self) -> AbstractAsyncContextManager[None]:
+        """Wait until a call may be made. Raises ModelDown if it is known that none can be."""
+        ...
+
     async def send(self, request: ModelRequest) -> WireAnswer:
         """Return the answer. Raises ModelFailed."""
         ...
@@ -141,13 +146,17 @@ class ModelContext(Protocol):
 
 
 class LanguageModel:
-    """Asks one model for answers of a given shape."""
+    """Asks one model for answers of a given shape.
+
+    `problem` says why it could not be reached the last time, or is None.
+    """
 
     def __init__(self, model: str, wire: Wire, timeout: float, context: ModelContext) -> None:
         self.model = model
         self.context = context
         self._wire = wire
         self._timeout = timeout
+        self.problem: str | None = None
 
     async def ask(
         self,
@@ -188,18 +197,28 @@ class LanguageModel:
         await self._wire.close()
 
     async def _answer(self, request: ModelRequest, meter: Meter) -> WireAnswer:
-        await meter.allow(self.model)
         try:
-            async with asyncio.timeout(self._timeout):
-                answer = await self._wire.send(request)
-        except TimeoutError as error:
-            # It may be billed all the same, for an unknown amount.
-            await meter.record(self.model, await asyncio.to_thread(request.at_most))
-            raise ModelTooSlow(f"{self.model} did not answer within {self._timeout:g} seconds.") from error
+            # The time that a call waits for its turn is not its own.
+            async with self._wire.turn():
+                answer = await self._sent(request, meter)
+        except ModelDown as error:
+            self.problem = str(error)
+            raise
+        self.problem = None
         await meter.record(self.model, answer.used)
         if answer.stop == "refused":
             raise UnusableAnswer(f"{self.model} refused to answer.")
         return answer
+
+    async def _sent(self, request: ModelRequest, meter: Meter) -> WireAnswer:
+        await meter.allow(self.model)
+        try:
+            async with asyncio.timeout(self._timeout):
+                return await self._wire.send(request)
+        except TimeoutError as error:
+            # It may be billed all the same, for an unknown amount.
+            await meter.record(self.model, await asyncio.to_thread(request.at_most))
+            raise ModelTooSlow(f"{self.model} did not answer within {self._timeout:g} seconds.") from error
 
 
 def _reply(answer: WireAnswer, *, last: bool) -> ModelReply:
@@ -211,7 +230,7 @@ def refusal(model: str, status: int, message: str, request: ModelRequest) -> Mod
     text = f"{model} answered {status}: {message}"
     if status in _REFUSED or status >= 500:
         # Some servers answer 500 to what they do not take.
-        if status == 413 or _TOO_LONG.search(message):
+        if status == 413 or TOO_LONG.search(message):
             return ContextExceeded(text, context=_context_in(message))
         if request.has_images and _ABOUT_AN_IMAGE.search(message):
             return RequestRefused(text)

@@ -5,7 +5,8 @@ from dataclasses import replace
 from esker.server.core.config.settings import ModelRole, Settings
 from esker.server.core.errors import Misconfigured
 from esker.server.providers.chat_api import ChatWire, probe_chat
-from esker.server.providers.context_size import ServerContextSize
+from esker.server.providers.cli_model import PREFIX_OF_MODELS, cli_wire
+from esker.server.providers.context_size import ContextSize, ServerContextSize
 from esker.server.providers.endpoints import Endpoint
 from esker.server.providers.language_model import LanguageModel
 from esker.server.providers.messages_api import MessagesWire, probe_messages
@@ -24,6 +25,12 @@ async def probe(endpoint: Endpoint) -> str | None:
 
 def model_of(settings: Settings, role: ModelRole, timeout: float | None = None) -> LanguageModel:
     """Return the model of a role. Raises Misconfigured."""
+    choice = "model" if role == "paraphraser" else settings.choice_of(role)
+    if choice.startswith(PREFIX_OF_MODELS):
+        own = settings.observer_model if role == "observer" else settings.reflector_model
+        wire = cli_wire(choice.removeprefix(PREFIX_OF_MODELS), role, own, settings.cli_concurrency)
+        context = ContextSize(settings.llm_size, settings.llm_context_tokens)
+        return LanguageModel(choice, wire, settings.llm_timeout_seconds, context)
     if not settings.has_model:
         raise Misconfigured(
             "A model is configured to observe, reflect or paraphrase, but none can be reached.",

@@ -1,6 +1,7 @@
 """A language model behind Anthropic's Messages API or a compatible one."""
 
 import json
+from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, cast
 
 from esker.server.core.errors import ModelDown, ModelFailed
@@ -40,6 +41,10 @@ class MessagesWire:
         self._model = model
         self._endpoint = endpoint
         self._client = _client(endpoint)
+
+    def turn(self) -> AbstractAsyncContextManager[None]:
+        """Wait for nothing: the server decides how many calls it serves at once."""
+        return nullcontext()
 
     async def send(self, request: ModelRequest) -> WireAnswer:
         """Return the answer. Raises ModelFailed."""

@@ -127,6 +127,11 @@ class ModelObserver:
         """Return the name of the model."""
         return self._model.model
 
+    @property
+    def problem(self) -> str | None:
+        """Return why the model could not be reached the last time, or None."""
+        return self._model.problem
+
     async def budget(self) -> ObserverBudget:
         """Return what fits into the model's context; less for a small model."""
         context = self._model.context

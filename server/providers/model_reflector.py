@@ -67,6 +67,11 @@ class ModelReflector:
         """Return the name of the model."""
         return self._model.model
 
+    @property
+    def problem(self) -> str | None:
+        """Return why the model could not be reached the last time, or None."""
+        return self._model.problem
+
     async def batch_tokens(self) -> int:
         """Return what fits into the model's context beside the answer."""
         context = self._model.context

@@ -4,18 +4,24 @@ from dataclasses import dataclass
 
 from esker.server.core.errors import EskerError
 from esker.server.db.migrate import newest
+from esker.server.providers.model_observer import ModelObserver
+from esker.server.providers.model_reflector import ModelReflector
 from esker.server.store import inspection, jobs, vector_indexes
 from esker.server.usecases.parts import Parts
 
 
 @dataclass(frozen=True, slots=True)
 class Readiness:
-    """Whether requests can be served; `database` is `ok` or the reason why not."""
+    """Whether requests can be served; `database` is `ok` or the reason why not.
+
+    `language_model` is `none`, `ok`, or why it could not be reached the last time.
+    """
 
     ready: bool
     database: str
     observer: str
     reflector: str
+    language_model: str
     embedder: str
     paraphraser: str
     reranker: str
@@ -34,11 +40,17 @@ async def readiness(parts: Parts) -> Readiness:
         database=database,
         observer=parts.observer.name if parts.observer else "off",
         reflector=parts.reflector.name if parts.reflector else "off",
+        language_model=_language_model(parts),
         embedder=parts.embedders.state if parts.embedders else "none",
         paraphraser=parts.paraphrases.name if parts.paraphrases else "off",
         reranker=parts.reranking.state if parts.reranking else "none",
         worker=str(parts.worker) if parts.worker else "none",
     )
+
+
+def _language_model(parts: Parts) -> str:
+    models = [role for role in (parts.observer, parts.reflector) if isinstance(role, ModelObserver | ModelReflector)]
+    return next((model.problem for model in models if model.problem), "ok" if models else "none")
 
 
 async def backlog(parts: Parts) -> dict[str, float]:

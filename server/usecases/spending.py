@@ -1,5 +1,6 @@
 """Spending: count every call of a language model, and refuse calls of a pool that has reached its daily cap."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 
@@ -33,6 +34,8 @@ class PoolMeter:
         """
         async with self.parts.database.tenant(self.pool_id) as connection:
             today = await _today(self.parts, connection)
+            if model.startswith("cli:"):
+                _check_client_limits(self.parts, model, await spend.since(connection, today.day), today)
         if today.cap_usd is not None and self.parts.settings.price(model) is None:
             raise PriceUnknown(
                 f"This pool has a cap of ${today.cap_usd:.2f} a day, but the price of {model} is unknown."
@@ -49,6 +52,24 @@ class PoolMeter:
         day = self.parts.clock().astimezone(UTC).date()
         async with self.parts.database.tenant(self.pool_id) as connection:
             await spend.add(connection, day, model, self.purpose, used, cost(used, price) if price else None)
+
+
+def _check_client_limits(parts: Parts, model: str, spent: Sequence[Spent], today: "Today") -> None:
+    """Raise SpendCapReached if an agent CLI was called as often today as a person allows, or used as many tokens."""
+    own = [each for each in spent if each.model == model]
+    calls = sum(each.calls for each in own)
+    tokens = sum(
+        each.input_tokens + each.cache_write_tokens + each.cache_read_tokens + each.output_tokens for each in own
+    )
+    for used, limit, what, setting in (
+        (calls, parts.settings.cli_daily_calls, "calls", "ESKER_CLI_DAILY_CALLS"),
+        (tokens, parts.settings.cli_daily_tokens, "tokens", "ESKER_CLI_DAILY_TOKENS"),
+    ):
+        if used >= limit:
+            raise SpendCapReached(
+                f"{model} has used {used:,} {what} for this pool today (UTC); {setting} is {limit:,}. Jobs wait until"
+                f" {today.ends_at:%Y-%m-%d %H:%M} UTC."
+            )
 
 
 @dataclass(frozen=True, slots=True)

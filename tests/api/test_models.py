@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -15,6 +16,7 @@ from esker.server.db.database import Database
 from esker.server.usecases import run_job
 from tests.support.api import observed, opened, said, until
 from tests.support.model_server import ModelServer, ScriptedAnswer
+from tests.support.scripted_clients import ScriptedClient, said_by
 from tests.support.serving import serving
 from tests.support.waiting import PATIENCE
 
@@ -550,3 +552,56 @@ async def test_a_small_model_is_shown_a_backlog_in_short_slices(model: ModelServ
     assert len(shown) > 1
     assert max(shown) <= 7_200
     assert max(shown) > 5_000
+
+
+@pytest.mark.parametrize(
+    ("limit", "said_then"), [({"CALLS": "2"}, "has used 2 calls"), ({"TOKENS": "200"}, "has used 240 tokens")]
+)
+async def test_an_agent_cli_observes_within_its_limits_of_a_day(
+    database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: dict[str, str], said_then: str
+) -> None:
+    cli = ScriptedClient(tmp_path, "codex")
+    cli.prints(said_by("codex", json.dumps(ANSWER)))
+    for name, value in cli.environ.items():
+        monkeypatch.setenv(name, value)
+    settings = {"ESKER_OBSERVER": "cli:codex", "ESKER_EMBEDDER": "none"}
+    settings |= {f"ESKER_CLI_DAILY_{name}": value for name, value in limit.items()}
+    parts = make_parts(Settings.from_environment(settings), Database(database_url))
+    async with serving(parts) as url, httpx2.AsyncClient(base_url=url, timeout=PATIENCE) as connected:
+        session = await opened(connected)
+        for text in ("Let's use Redis.", "And Caddy."):
+            await said(connected, session, text)
+            report = await observed(connected, session)
+            assert report["observer"] == "cli:codex"
+            cli.prints(said_by("codex", '{"facts": []}'))
+        assert "User decided to use Redis." in [row["content"] for row in await rows(connected)]
+        await said(connected, session, "And Postgres.")
+        refused = await observe(connected, session)
+        assert (refused.status_code, said_then in refused.json()["detail"]) == (409, True)
+        assert (await connected.get("/readyz")).json()["language_model"] == "ok"
+        spent = (await connected.get("/v1/spend")).json()["days"]
+        assert [(day["model"], day["calls"], day["cost_usd"]) for day in spent] == [("cli:codex", 2, 0)]
+    assert len(cli.calls) == 2
+
+
+async def test_readyz_says_why_an_agent_cli_cannot_be_used(
+    database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cli = ScriptedClient(tmp_path, "claude")
+    cli.prints(json.dumps({"type": "result", "is_error": True, "result": "Please run /login"}), code=1)
+    for name, value in cli.environ.items():
+        monkeypatch.setenv(name, value)
+    settings = Settings.from_environment({"ESKER_OBSERVER": "cli:claude", "ESKER_EMBEDDER": "none"})
+    async with (
+        serving(make_parts(settings, Database(database_url))) as url,
+        httpx2.AsyncClient(base_url=url, timeout=PATIENCE) as connected,
+    ):
+        session = await opened(connected)
+        await said(connected, session, "Let's use Redis.")
+        refused = await observe(connected, session)
+        assert (refused.status_code, "not logged in" in refused.json()["detail"]) == (502, True)
+        ready = (await connected.get("/readyz")).json()
+        # The server serves: only its model is missing, and the messages wait for it.
+        assert (ready["ready"], "not logged in" in ready["language_model"]) == (True, True)
+        [job] = (await connected.get(f"/v1/sessions/{session}")).json()["jobs"]
+        assert (job["state"], job["attempts"]) == ("ready", 0)

@@ -3,9 +3,17 @@
 import os
 import sys
 from collections.abc import Mapping
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from esker.server.core.errors import Misconfigured
+
+MODEL_FOLDER = "esker-model"
+"""The last part of the directory in which agent CLIs run as language models: their sessions there are not observed."""
+
+
+def is_model_folder(cwd: str | None) -> bool:
+    """Whether a session in this directory is one of Esker's own calls of a CLI."""
+    return cwd is not None and PurePath(cwd).name == MODEL_FOLDER
 
 
 def home() -> Path:

@@ -21,7 +21,7 @@ from esker.server.core.invalid_values import problem_with
 
 _OF_CLIENTS = frozenset(map(variable, CLIENT_SETTINGS))
 ModelRole = Literal["observer", "reflector", "paraphraser"]
-ProviderChoice = Literal["auto", "model", "extractive", "off"]
+ProviderChoice = Literal["auto", "model", "extractive", "off", "cli:claude", "cli:codex", "cli:gemini", "cli:opencode"]
 _USUAL_MODELS: Mapping[ModelRole, str] = {
     "observer": "claude-haiku-5-5",
     "reflector": "claude-sonnet-5-5",
@@ -70,7 +70,8 @@ class Settings(BaseModel):
     limits apply to."""
 
     observer: ProviderChoice = "auto"
-    """The observer: a language model, the extractive observer, or `off`; `auto` takes a model if one is configured."""
+    """The observer: a language model, the agent CLI that one is logged in to (`cli:claude`, `cli:codex`, `cli:gemini`,
+    `cli:opencode`), the extractive observer, or `off`; `auto` takes a model if one is configured."""
     reflector: ProviderChoice = "auto"
     """The reflector, with the same choices."""
     llm_protocol: Literal["messages", "chat"] = "messages"
@@ -97,6 +98,12 @@ class Settings(BaseModel):
     with this input, or in the prompt."""
     llm_temperature: Annotated[float, Field(ge=0, le=2)] | None = None
     """The temperature; unset: the model's default. Anthropic's newest models accept none."""
+    cli_concurrency: Annotated[int, Field(ge=1, le=8)] = 1
+    """The most calls of a `cli:` model that run at a time, for the observer and for the reflector."""
+    cli_daily_calls: Annotated[int, Field(ge=0)] = 100
+    """The most calls of a `cli:` model for a pool in a day (UTC)."""
+    cli_daily_tokens: Annotated[int, Field(ge=0)] = 2_000_000
+    """The most tokens, read and written, that a `cli:` model may use for a pool in a day (UTC)."""
     llm_size: Literal["auto", "small", "large"] = "auto"
     """`small` shows a model at most 7,000 tokens of a transcript with a short prompt and schema; `auto` does so if its
     server says that the context has less than 64,000 tokens."""
@@ -191,6 +198,11 @@ class Settings(BaseModel):
         chosen = self.observer if role == "observer" else self.reflector
         return ("model" if self.has_model else "extractive") if chosen == "auto" else chosen
 
+    def author_of(self, role: Literal["observer", "reflector"]) -> str | None:
+        """Return the name of what observes or reflects."""
+        choice = self.choice_of(role)
+        return self.model_of(role) if choice == "model" else choice
+
     def model_of(self, role: ModelRole) -> str | None:
         """Return the name of the model that a role asks, or None if the protocol has no usual one."""
         own = {
@@ -201,8 +213,8 @@ class Settings(BaseModel):
         return own or self.llm_model or (_USUAL_MODELS[role] if self.llm_protocol == "messages" else None)
 
     def price(self, model: str) -> Price | None:
-        """Return the price of a model, or None if it is not known."""
-        return self.llm_prices.get(model) or KNOWN.get(model)
+        """Return the price of a model, or None if it is not known; a CLI is paid by subscription."""
+        return self.llm_prices.get(model) or KNOWN.get(model) or (Price(0, 0) if model.startswith("cli:") else None)
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str], **overrides: object) -> Self:
