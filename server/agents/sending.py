@@ -10,12 +10,14 @@ from esker.server.agents.request_bodies import open_body
 from esker.server.agents.spool import Parcel
 from esker.server.agents.transcript import Transcript, TranscriptEntry
 from esker.server.core.http_answers import ServerRefused
-from esker.server.core.json_input import Json
+from esker.server.core.json_input import Json, text_characters
 
 _BATCH_MESSAGES = 500
 _BATCH_BYTES = 8 * 1024 * 1024
-# The server accepts bodies of 32 MiB. A message above this size, in bytes, is sent without its images and shortened.
+# The server accepts bodies of 32 MiB. A message above this size, in bytes, is sent without its images.
 _MESSAGE_BYTES = 16 * 1024 * 1024
+# The server accepts ten million characters of text in a message. Long strings of a message above this are cut.
+_MESSAGE_CHARACTERS = 8_000_000
 # Statuses that mean that the messages themselves are refused.
 _MESSAGE_STATUSES = (413, 422)
 # Length to which a string of a message that is too large is cut.
@@ -99,22 +101,24 @@ def _message_body(entry: TranscriptEntry) -> tuple[dict[str, Any], int]:
     message |= {"sent_at": entry.sent_at.isoformat()} if entry.sent_at else {}
     message |= {"id_scope": "client"} if entry.unique else {}
     size = len(json.dumps(message))
-    if size > _MESSAGE_BYTES:
-        message["content"] = _shortened(entry.content)
+    if size > _MESSAGE_BYTES or text_characters(entry.content) > _MESSAGE_CHARACTERS:
+        message["content"] = _shortened(entry.content, with_images=size <= _MESSAGE_BYTES)
         size = len(json.dumps(message))
     return message, size
 
 
-def _shortened(value: Json) -> Json:
+def _shortened(value: Json, *, with_images: bool) -> Json:
     """Return content that fits into a request: long strings are cut, with a note of what is missing."""
     match value:
+        case {"type": "image"} if with_images:
+            return value
         case str() if len(value) > _KEPT_CHARACTERS:
             return f"{value[:_KEPT_CHARACTERS]} … [{len(value) - _KEPT_CHARACTERS:,} more characters]"
         case list():
-            return [_shortened(item) for item in value]
+            return [_shortened(item, with_images=with_images) for item in value]
         case {"type": "image"}:
             return {"type": "text", "text": "[an image that was too large to send]"}
         case dict():
-            return {key: _shortened(item) for key, item in value.items()}
+            return {key: _shortened(item, with_images=with_images) for key, item in value.items()}
         case _:
             return value

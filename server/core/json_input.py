@@ -87,6 +87,21 @@ def clean_document(document: bytes) -> bytes:
         return document
 
 
+def text_characters(content: Json) -> int:
+    """Return the number of characters in the strings of content blocks, images left out."""
+    match content:
+        case {"type": "image"}:
+            return 0
+        case str():
+            return len(content)
+        case list():
+            return sum(map(text_characters, content))
+        case dict():
+            return sum(map(text_characters, content.values()))
+        case _:
+            return 0
+
+
 def characters(value: Json) -> int:
     """Return the number of characters in the strings of a value, with its keys."""
     match value:

@@ -4,16 +4,20 @@ Passages are cut without holding a connection, and written unless another call w
 messages that a crash left out, or that arrived while the pool had passages switched off.
 """
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from esker.server.core.conversation.passages import passage_over, passages_of
 from esker.server.core.conversation.records import StoredMessage
+from esker.server.core.errors import Unavailable
 from esker.server.db.database import Connection
 from esker.server.store import messages, passages, pools, sessions, vectors
 from esker.server.store.passages import Deleted, PassageProgress
 from esker.server.usecases.in_each_pool import in_each_pool
 from esker.server.usecases.parts import Parts
+
+log = logging.getLogger(__name__)
 
 _MOST_MESSAGES = 1_000
 _MOST_SESSIONS = 100
@@ -26,6 +30,20 @@ async def cut_passages(parts: Parts, pool_id: str, session_id: str) -> None:
     """Cut a session's messages up to the last one, unless its pool has passages switched off. Raises NotFound."""
     while await _cut_some(parts, pool_id, session_id):
         pass
+
+
+async def cut_if_possible(parts: Parts, pool_id: str, session_id: str) -> None:
+    """Cut a session's messages; a fault of this session is logged, and the upkeep tries again, later each time."""
+    subject = (pool_id, session_id)
+    try:
+        await cut_passages(parts, pool_id, session_id)
+    except Unavailable as error:
+        log.warning("the messages of session %s cannot be cut into passages now: %s", session_id, error)
+    except Exception:
+        pause = parts.setbacks.note(subject, parts.clock())
+        log.exception("the messages of session %s cannot be cut into passages; trying again in %s", session_id, pause)
+    else:
+        parts.setbacks.clear(subject)
 
 
 async def _cut_some(parts: Parts, pool_id: str, session_id: str) -> bool:
@@ -70,8 +88,9 @@ async def cut_behind(parts: Parts, pool_id: str, on_progress: OnProgress | None 
         async with parts.database.tenant(pool_id) as connection:
             behind = await passages.behind(connection, last, _MOST_SESSIONS)
         for last in behind:
-            await cut_passages(parts, pool_id, last)
-            done += 1
+            if parts.setbacks.may_try((pool_id, last), parts.clock()):
+                await cut_if_possible(parts, pool_id, last)
+                done += 1
             if on_progress:
                 on_progress(done, max(total, done))
         if len(behind) < _MOST_SESSIONS:

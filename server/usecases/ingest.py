@@ -11,14 +11,14 @@ from esker.server.core.conversation.observer_text import message_text, observer_
 from esker.server.core.conversation.records import Block, IdScope, IngestReport, NewMessage, Role, StoredSession
 from esker.server.core.conversation.trust import message_trust
 from esker.server.core.conversation.valid_blocks import as_blocks
-from esker.server.core.errors import InvalidInput
+from esker.server.core.errors import InvalidInput, TooLarge
 from esker.server.core.ids import is_uuid
-from esker.server.core.json_input import Json, characters
+from esker.server.core.json_input import Json, characters, text_characters
 from esker.server.core.redaction import redact_content, redact_name
 from esker.server.db.database import Connection
 from esker.server.store import audit, jobs, messages, sessions, tombstones
 from esker.server.store.messages import MessageToStore
-from esker.server.usecases.cut_passages import cut_passages
+from esker.server.usecases.cut_passages import cut_if_possible
 from esker.server.usecases.parts import Parts
 from esker.server.usecases.tombstones import hash_messages, without_forgotten
 
@@ -53,8 +53,10 @@ async def ingest(
 
     The batch is stored whole or not at all. A message whose external id is known is a duplicate and changes nothing; so
     is a copy in a fork (`id_scope`).
-    Raises NotFound for an unknown session, InvalidInput for content or a date that is not valid.
+    Raises NotFound for an unknown session, InvalidInput for content or a date that is not valid, and TooLarge for a
+    message with too much text.
     """
+    _refuse_long(batch, parts.settings.max_message_characters)
     now = parts.clock()
     long = sum(characters(message.content) for message in batch)
     prepared = await parts.processes.run(long, _prepare, batch)
@@ -68,7 +70,7 @@ async def ingest(
         digests = await tombstones.digests(connection)
     if not fresh:
         # A batch may be sent again because the server crashed before its passages were written.
-        await cut_passages(parts, pool_id, session_id)
+        await cut_if_possible(parts, pool_id, session_id)
         return IngestReport(0, len(batch), session.unobserved_tokens, conflicts)
     stored = await parts.processes.run(long, _stored, fresh, tools, session.timezone, now)
     hashed = await hash_messages(parts, digests, session_id, stored)
@@ -83,10 +85,21 @@ async def ingest(
             due = observe_due(parts.settings, unobserved, now, now)
             await jobs.schedule(connection, "observe", session_id, due, now)
             await audit.insert(connection, actor, "session.write", session_id, {"messages": len(new)}, now)
-    await cut_passages(parts, pool_id, session_id)
+    # The messages are stored, so the client must not send them again if they cannot be cut now.
+    await cut_if_possible(parts, pool_id, session_id)
     _, conflicts = _sort_out(prepared, known)
     forgotten = sum(not message.content_hash for message in new)
     return IngestReport(len(new), len(batch) - len(new), unobserved, conflicts, forgotten)
+
+
+def _refuse_long(batch: Sequence[IncomingMessage], most: int) -> None:
+    """Refuse a message with more text than any reader of it could use. Raises TooLarge."""
+    for index, message in enumerate(batch):
+        if (long := text_characters(message.content)) > most:
+            raise TooLarge(
+                f"messages[{index}] has {long:,} characters of text; the most is {most:,}. Nothing was stored.",
+                hint="Shorten it, or raise ESKER_MAX_MESSAGE_CHARACTERS of the server.",
+            )
 
 
 def observe_due(settings: Settings, unobserved_tokens: int, last_received_at: datetime, now: datetime) -> datetime:

@@ -11,11 +11,12 @@ from esker.server.providers.query_embedders import QueryEmbedders
 from esker.server.providers.reranking import Reranking
 from esker.server.providers.roles import Observer, Reflector
 from esker.server.providers.text_processes import TextProcesses
+from esker.server.usecases.setbacks import Setbacks
 
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """The database, the clock, the settings, the models, and the processes that read long texts.
+    """The database, the clock, the settings, the models, the processes that read long texts, and what failed lately.
 
     A model that is None is switched off.
 
@@ -34,3 +35,4 @@ class Parts:
     reranking: Reranking | None = None
     worker: WorkerHealth | None = None
     processes: TextProcesses = field(default_factory=TextProcesses)
+    setbacks: Setbacks = field(default_factory=Setbacks)

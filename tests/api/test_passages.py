@@ -3,6 +3,8 @@
 import asyncio
 import json
 import threading
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import httpx2
@@ -13,9 +15,13 @@ from esker.server.app import make_parts
 from esker.server.background import beside, keep_up, run_jobs
 from esker.server.core.clock import system_clock
 from esker.server.core.config.settings import Settings
+from esker.server.core.conversation.passages import passages_of
+from esker.server.core.errors import TooLarge
+from esker.server.core.json_input import Json
 from esker.server.core.records import Filter, Principal
 from esker.server.db.database import Database
 from esker.server.providers.embedders import LocalEmbedder
+from esker.server.providers.text_processes import TextProcesses
 from esker.server.usecases import cut_passages as cutting
 from esker.server.usecases import ingest as ingesting
 from esker.server.usecases import switch_passages as switching
@@ -30,6 +36,7 @@ from esker.server.usecases.recall_request import RecallRequest
 from esker.server.usecases.remember import list_memories
 from esker.server.usecases.switch_passages import switch_passages
 from tests.support.api import contents, observed, opened, recalled, said
+from tests.support.clock import FakeClock
 from tests.support.databases import dump
 from tests.support.model_server import ScriptedAnswer
 from tests.support.reflecting import OVERTAKEN, fact, kept, pool_reflected, row, scripted
@@ -344,7 +351,7 @@ async def lost(parts: Parts, pool_id: str, monkeypatch: pytest.MonkeyPatch, *tex
     """Store messages in a process that dies before it writes their passages; return the session."""
     session = await open_session(parts, pool_id, SessionRequest("api", "s1"))
     with monkeypatch.context() as dying:
-        dying.setattr(ingesting, "cut_passages", died)
+        dying.setattr(ingesting, "cut_if_possible", died)
         with pytest.raises(ConnectionAbortedError):
             await ingest(parts, pool_id, session.id, [IncomingMessage(t[:9], "user", t) for t in texts])
     return session.id
@@ -386,6 +393,50 @@ async def test_passages_missing_after_a_crash_are_cut_by_the_upkeep(
         await eventually(lambda: found(parts, pool_id))
     assert await found(parts, pool_id) == [f"user: {FERRY}"]
     assert await cut_all_behind(parts) == 0
+
+
+class Poisoned(TextProcesses):
+    """Processes in which every text with the word poison fails; `tries` counts these."""
+
+    tries = 0
+
+    async def run(self, characters: int, work: Callable[..., Any], *arguments: Any) -> Any:
+        """Run work, or fail."""
+        if work is passages_of and "poison" in repr(arguments):
+            self.tries += 1
+            raise RuntimeError("poisoned")
+        return await super().run(characters, work, *arguments)
+
+
+async def test_a_session_that_cannot_be_cut_keeps_its_messages_and_holds_up_no_other(
+    parts: Parts, pool_id: str, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    healthy = await lost(parts, pool_id, monkeypatch, FERRY)
+    processes = Poisoned()
+    poisoned = replace(parts, processes=processes)
+    sick = await open_session(poisoned, pool_id, SessionRequest("api", "a-sick-one"))
+    report = await ingest(poisoned, pool_id, sick.id, [IncomingMessage("m1", "user", "This is poison.")])
+    assert report.accepted == 1, "it is stored, so the client does not send it again"
+    assert healthy != sick.id
+    for _ in range(3):
+        await cut_all_behind(poisoned)
+    assert await found(parts, pool_id) == [f"user: {FERRY}"]
+    assert processes.tries == 1, "it is left alone for a minute"
+    clock.advance(minutes=1)
+    await cut_all_behind(poisoned)
+    assert processes.tries == 2
+
+
+async def test_a_message_with_too_much_text_is_refused_in_words(parts: Parts, pool_id: str) -> None:
+    small = replace(parts, settings=parts.settings.model_copy(update={"max_message_characters": 1_000}))
+    session = await open_session(small, pool_id, SessionRequest("api", "s1"))
+    image: Json = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "A" * 2_000}}
+    fits = IncomingMessage("m1", "user", [image, {"type": "text", "text": "x" * 900}])
+    assert (await ingest(small, pool_id, session.id, [fits])).accepted == 1
+    result: Json = [{"type": "tool_result", "tool_use_id": "t", "content": "x" * 1_001}]
+    for content in ("x" * 1_001, result):
+        with pytest.raises(TooLarge, match=r"^messages\[1\] has 1,\d+ characters of text; the most is 1,000\."):
+            await ingest(small, pool_id, session.id, [fits, IncomingMessage("m2", "user", content)])
 
 
 # Forgotten ------------------------------------------------------------------------------------------------------------

@@ -57,6 +57,8 @@ class Settings(BaseModel):
     otherwise any."""
     max_body_bytes: Annotated[int, Field(ge=1024)] = 32 * 1024 * 1024
     """The largest request body."""
+    max_message_characters: Annotated[int, Field(ge=1_000, le=15_000_000)] = 10_000_000
+    """The most characters of text in one message, images left out."""
 
     requests_per_minute: Annotated[int, Field(ge=0)] = 12_000
     """The most requests that one key may make in a minute; 0: no limit. As long as no key exists, the owner has

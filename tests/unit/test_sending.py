@@ -1,0 +1,23 @@
+"""Messages are cut to a size that the server accepts, before they are sent."""
+
+from esker.server.agents.sending import as_batches
+from esker.server.agents.transcript import TranscriptEntry
+from esker.server.core.config.settings import Settings
+from esker.server.core.json_input import Json, text_characters
+
+IMAGE: Json = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "A" * 4_000_000}}
+
+
+def test_long_text_is_cut_to_what_the_server_accepts_and_an_image_stays() -> None:
+    entry = TranscriptEntry("m1", "user", [IMAGE, {"type": "text", "text": "x" * 8_000_001}], None)
+    [[message]] = as_batches([entry])
+    image, text = message["content"]
+    assert image == IMAGE
+    assert text["text"].endswith("… [7,000,001 more characters]")
+    assert text_characters(message["content"]) <= Settings().max_message_characters
+
+
+def test_a_message_that_fits_is_sent_as_it_is() -> None:
+    content: list[Json] = [IMAGE, {"type": "text", "text": "x" * 3_000_000}]
+    [[message]] = as_batches([TranscriptEntry("m1", "user", content, None)])
+    assert message["content"] == content
