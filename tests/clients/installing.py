@@ -10,6 +10,8 @@ from pathlib import Path
 
 _VERSIONS = Path(__file__).with_name("versions.toml")
 _NUMBER = re.compile(r"\d+\.\d+\.\d+")
+# A registry that does not answer is asked twice, for half a minute each.
+_PATIENCE = ("--fetch-retries=1", "--fetch-timeout=30000")
 # Seconds for the largest package over a slow line, and for a client that says its version.
 _INSTALL_SECONDS = 900
 _VERSION_SECONDS = 120
@@ -79,11 +81,14 @@ def _npm_install(clients: Clients, name: str, wanted: str) -> None:
     below = clients.folder / "npm" / name
     below.mkdir(parents=True, exist_ok=True)
     (below / "package.json").write_text('{"private": true}\n', encoding="utf-8")
-    command = ["npm", "install", "--no-audit", "--no-fund", "--loglevel=error", wanted]
+    command = ["npm", "install", "--no-audit", "--no-fund", "--loglevel=error", *_PATIENCE, wanted]
     environ = {**os.environ, "PATH": clients.path()}
-    done = subprocess.run(
-        command, cwd=below, env=environ, capture_output=True, text=True, timeout=_INSTALL_SECONDS, check=False
-    )
+    try:
+        done = subprocess.run(
+            command, cwd=below, env=environ, capture_output=True, text=True, timeout=_INSTALL_SECONDS, check=False
+        )
+    except subprocess.TimeoutExpired as error:
+        raise CannotInstall(f"npm did not install {wanted} within {_INSTALL_SECONDS} s.") from error
     if done.returncode:
         raise CannotInstall(f"npm could not install {wanted}: {done.stderr.strip()[-500:]}")
 
