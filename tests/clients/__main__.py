@@ -79,7 +79,8 @@ def _agent(name: str, clients: Clients, server: MemoryServer, model: ModelAsked)
     home, work = root / "home", root / "shop"
     make_home(home, work, model.url)
     environ = environment(home, model.url, clients.path())
-    environ |= {"ESKER_URL": server.url, "ESKER_STATE_DIR": str(root / "state")}
+    # OpenCode takes PWD for its working directory.
+    environ |= {"PWD": str(work), "ESKER_URL": server.url, "ESKER_STATE_DIR": str(root / "state")}
     agent = Agent(name, home, work, environ)
     try:
         yield agent
