@@ -165,6 +165,7 @@ def said(reading: ParsedTranscripts) -> list[str]:
         (queue("enqueue", "Not on Mondays."), queue("enqueue", "Wrong."), queue("remove"), queue("popAll", "Wrong.")),
         (queue("enqueue", "Wrong."), queue("enqueue", "Not on Mondays."), queue("remove", "Not on Mondays.")),
         (queue("enqueue", "/clear"), queue("dequeue"), queue("enqueue", "Not on Mondays."), queue("remove")),
+        (queue("enqueue", "/compact"), queue("enqueue", "Not on Mondays."), queue("remove")),
         (queue("enqueue", "Not on Mondays."), queue("remove"), queued("Not on Mondays.")),
         (queue("enqueue", "Not on Mondays."), queued("Not on Mondays."), queue("remove", "Not on Mondays.")),
     ],
@@ -209,6 +210,21 @@ def test_a_prompt_that_begins_a_turn_is_told_by_its_line_alone(tmp_path: Path) -
         "user: Now test it.",
         "assistant: Tested.",
     ]
+
+
+def test_a_prompt_that_began_a_turn_in_other_words_is_no_longer_in_the_queue(tmp_path: Path) -> None:
+    expanded = (queue("enqueue", "See @a."), queue("dequeue"), line(content="See the file a."))
+    reading = read_transcript(
+        written(tmp_path, *expanded, queue("enqueue", "Not on Mondays."), queue("remove"), ANSWER)
+    )
+    assert said(reading) == ["user: See the file a.", "user: Not on Mondays.", "assistant: It is built."]
+
+
+def test_a_prompt_is_unsent_if_the_user_began_another_turn_before_the_answer(tmp_path: Path) -> None:
+    lines = (ASKED, queue("enqueue", "Wrong."), queue("remove"), line(content="Paint it."), ANSWER)
+    reading = read_transcript(written(tmp_path, *lines))
+    assert said(reading) == ["user: Build it.", "user: Paint it.", "assistant: It is built."]
+    assert reading.skipped["queued prompt that was not sent"] == 1
 
 
 def test_the_same_words_in_mid_turn_and_in_the_next_turn_are_two_messages(tmp_path: Path) -> None:

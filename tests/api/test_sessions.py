@@ -62,6 +62,14 @@ async def test_a_fork_does_not_store_what_another_session_of_its_client_has(
     assert (again["accepted"], again["duplicates"]) == (0, 2)
 
 
+async def test_a_fork_does_not_bring_back_a_message_that_was_forgotten(client: httpx2.AsyncClient) -> None:
+    copied = user("m1", "Numbers start at 300.", id_scope="client")
+    await said(client, await opened(client, "parent"), copied)
+    await client.post("/v1/forget", json={"words": ["Numbers start"]})
+    report = await said(client, await opened(client, "fork"), copied)
+    assert (report["accepted"], report["duplicates"]) == (0, 1)
+
+
 async def test_equal_ids_are_no_copies_unless_the_client_says_that_they_are_unique(client: httpx2.AsyncClient) -> None:
     first, second = await opened(client, "s1"), await opened(client, "s2")
     answer = await client.post("/v1/sessions", json={"client": "codex", "external_id": "s3"})
