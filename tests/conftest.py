@@ -9,6 +9,7 @@ from pathlib import Path
 import httpx2
 import hypothesis
 import pytest
+from _pytest.runner import runtestprotocol
 
 from esker.server.app import make_parts
 from esker.server.core.config.settings import Settings
@@ -51,6 +52,19 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.enable()
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
+    """Spare the process that collects reports those of setups and teardowns in which nothing happened."""
+    if not hasattr(item.config, "workerinput"):
+        return None
+    item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+    for report in runtestprotocol(item, log=False, nextitem=nextitem):
+        if report.when == "call" or not report.passed or report.duration > SLOW_STEP_SECONDS:
+            item.ihook.pytest_runtest_logreport(report=report)
+    item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+    return True
+
+
 def pytest_unconfigure(config: pytest.Config) -> None:
     """Remove what the processes of the run shared."""
     if not hasattr(config, "workerinput"):
@@ -84,6 +98,9 @@ os.environ["SSL_CERT_DIR"] = "/nowhere"
 # How long an example takes depends on what else the machine does; benchmarks measure speed.
 hypothesis.settings.register_profile("short", deadline=None, max_examples=50)
 hypothesis.settings.register_profile("full", deadline=None, max_examples=300)
+
+SLOW_STEP_SECONDS = 0.05
+"""Seconds from which the setup or teardown of a test is reported, for `--durations`."""
 
 # Without autovacuum, what the planner knows of a table does not depend on when a test runs.
 SETTINGS = {**FAST, "autovacuum": "off", "max_connections": "200"}
