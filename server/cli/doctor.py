@@ -265,7 +265,9 @@ def _role(settings: Settings, role: Literal["observer", "reflector"]) -> Finding
 def _client(role: str, choice: str) -> Finding:
     name = choice.removeprefix("cli:")
     if found := shutil.which(name):
-        return Finding("ok", f"The {role} is set to {choice} ({found}); `esker setup --try {choice}` tries one call.")
+        return Finding(
+            "ok", f"The {role} is set to {choice} ({found}); `esker setup --use {choice} --dry-run` tries one call."
+        )
     return Finding(
         "wrong",
         f"The {role} is set to {choice}, but there is no `{name}` on PATH.",

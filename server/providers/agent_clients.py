@@ -49,7 +49,7 @@ class ClientCall:
 class AgentClient:
     """An agent CLI. `usual` is the model of each role if none is set; None is the client's own choice.
 
-    `instructed`: the client takes instructions apart from the prompt. `with_schema`: it takes a schema.
+    `with_schema`: the client takes a schema. `ignores`: its words on standard error if it does not use our settings.
     """
 
     name: ClientName
@@ -59,8 +59,8 @@ class AgentClient:
     environ: Callable[[ClientCall], dict[str, str]] = lambda _: {}
     settings: Json = field(default_factory=dict[str, Any])
     usual: Mapping[str, str] = field(default_factory=dict[str, str])
-    instructed: bool = True
     with_schema: bool = False
+    ignores: str | None = None
 
 
 def _claude(call: ClientCall) -> list[str]:
@@ -239,6 +239,7 @@ _ALL = (
             "GEMINI_SYSTEM_MD": str(call.instructions),
         },
         _GEMINI,
+        ignores="Skipping system settings file",
     ),
     AgentClient("opencode", "run `opencode auth login`", _opencode, _read_opencode, _opencode_environ),
 )

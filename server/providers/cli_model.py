@@ -72,6 +72,11 @@ class CliWire:
             raise ModelDown(f"There is no `{self._client.name}` on the server's PATH.")
         call = await asyncio.to_thread(self._prepared, request)
         ran = await self._ran(self._client.command(call), self._prompt(request), call)
+        if self._client.ignores and self._client.ignores in ran.error:
+            raise ModelFailed(
+                f"{self._name} ran with its tools and hooks, since it does not trust {call.folder}: others may write"
+                " into a directory above it. Its answer is not used; set ESKER_STATE_DIR to a directory of your own."
+            )
         try:
             answer = self._client.read(ran.output)
         except ClientProblem as problem:

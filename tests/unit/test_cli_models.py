@@ -236,6 +236,16 @@ async def test_nonsense_is_a_failure(client: ScriptedClient, printed: str) -> No
         await asked_for(model_of(client))
 
 
+async def test_an_answer_that_a_client_gave_with_its_tools_and_hooks_is_not_used(tmp_path: Path) -> None:
+    client = ScriptedClient(tmp_path, "gemini")
+    said = said_by("gemini", '{"colour": "red"}')
+    client.does(
+        f"sys.stderr.write('Security Warning: Skipping system settings file /tmp/x: insecure')\nprint({said!r})"
+    )
+    with pytest.raises(ModelFailed, match="does not trust"):
+        await asked_for(model_of(client))
+
+
 async def test_an_error_on_standard_error_alone_is_understood(claude: ScriptedClient) -> None:
     claude.does("sys.stderr.write('x' * 500_000 + '\\nInvalid API key · Please run /login\\n'); sys.exit(1)")
     with pytest.raises(ModelDown, match="not logged in"):

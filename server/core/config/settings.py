@@ -1,4 +1,4 @@
-"""All settings, read once from the environment into one frozen object.
+"""All settings, read once from the environment and the settings file into one frozen object.
 
 Every field has a default that is right in production. The environment variable of a field is its name in
 capitals behind `ESKER_`; `docs/configuration.md` lists them, and a test compares the two.
@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, IPvAnyNetwork, SecretStr, Val
 from esker.server.core.config.client_settings import CLIENT_SETTINGS, PREFIX, variable
 from esker.server.core.config.home import data_dir, expanded
 from esker.server.core.config.prices import KNOWN, Price, read_prices
+from esker.server.core.config.settings_file import file_values
 from esker.server.core.errors import Misconfigured
 from esker.server.core.invalid_values import problem_with
 
@@ -220,11 +221,14 @@ class Settings(BaseModel):
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str], **overrides: object) -> Self:
-        """Read the settings from `environ`; `overrides` that are not None (from the command line) take precedence.
+        """Read the settings from `environ`, else from the settings file that it leads to.
+
+        `overrides` that are not None (from the command line) take precedence.
 
         Raises Misconfigured for an unknown `ESKER_` variable or a value that is not valid.
         """
-        values: dict[str, object] = {
+        values = file_values(environ)
+        values |= {
             name.removeprefix(PREFIX).lower(): value
             for name, value in environ.items()
             if name.startswith(PREFIX) and value != "" and name not in _OF_CLIENTS

@@ -1,7 +1,7 @@
 """The script of the model: the last thing said to it decides what it says.
 
 CALLRECALL words    it calls the tool whose name ends with recall_memory, with {"query": words}
-SAY words           it says the words
+SAY words           it says the words, as the input of Claude Code's tool for structured output if that is offered
 a tool's result     it says "The tool said: …" with the beginning of the result
 anything else       it says "Understood: …" with the end of the prompt
 """
@@ -16,6 +16,8 @@ RECALL = "recall_memory"
 # The tools by which a client that does not declare the tools of MCP servers lets its model look for them.
 SEARCHES = ("ToolSearch", "tool_search")
 _SCRIPTS = "codemode"
+# The tool by which Claude Code asks for an answer of a given shape.
+_STRUCTURED = "StructuredOutput"
 # Characters of a tool's result that the model repeats.
 _SHOWN = 600
 
@@ -55,6 +57,8 @@ def after_prompt(prompt: str, tools: Tools) -> Said:
     if call := _CALL.search(words):
         return _recall(call[1].strip(), tools)
     if say := _SAY.search(words):
+        if _STRUCTURED in tools:
+            return Said(tool=_STRUCTURED, arguments=json.loads(say[1]))
         return Said(say[1].strip())
     return Said(f"Understood: {' '.join(words.split())[-120:]}")
 
