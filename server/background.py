@@ -66,6 +66,7 @@ async def run_jobs(parts: Parts) -> None:
     async with asyncio.TaskGroup() as running, listening(parts.database.url, "esker_jobs", wake):
         while True:
             wake.clear()
+            parts.pulse.beat(parts.clock())
             try:
                 if not resumed:
                     await resume_paused_jobs(parts)
@@ -119,7 +120,9 @@ def _kinds(parts: Parts) -> list[JobKind]:
 
 async def _next(parts: Parts, kinds: list[JobKind], free: asyncio.Semaphore) -> Lease | None:
     """Return the lease of a due job, which keeps one slot of `free`, or None when nothing is due."""
+    parts.pulse.beat(parts.clock(), waits_for_slot=free.locked())
     await free.acquire()
+    parts.pulse.beat(parts.clock())
     lease: Lease | None = None
     try:
         for pool_id in await pools_with_jobs(parts, kinds):

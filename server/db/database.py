@@ -7,6 +7,7 @@ pools have jobs?) are single statements that return ids and counts, through `ask
 
 import asyncio
 import logging
+import time
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -17,19 +18,23 @@ from pgvector.psycopg.halfvec import register_halfvec_info
 from psycopg import AsyncConnection, sql
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.errors import UndefinedColumn, UndefinedFunction, UndefinedTable
-from psycopg.rows import DictRow, TupleRow, dict_row
+from psycopg.rows import DictRow, dict_row
 from psycopg.types import TypeInfo
 from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout, TooManyRequests
 
 from esker.server.core.errors import Misconfigured, Unavailable
+from esker.server.db.connection import ANSWER_SECONDS, KEEPALIVE, LimitedConnection
 from esker.server.db.pipeline import transaction
 from esker.server.db.statements import Statements
 
 log = logging.getLogger(__name__)
 
-Connection = AsyncConnection[TupleRow]
+Connection = LimitedConnection
 
 _CONNECT_SECONDS = 10.0
+# A connection that was idle for so long is checked before it is used again, with so many seconds for the answer.
+_IDLE_SECONDS = 5.0
+_CHECK_SECONDS = 1.0
 # A statement or an idle transaction that exceeds these limits is a bug or an attack. Iterative scan continues a vector
 # search until it has enough rows; docs/decisions/approximate-search.md has the figures behind ef_search.
 _OPTIONS = (
@@ -43,21 +48,24 @@ _SQL = Statements(Path(__file__).parent / "sql/tenancy.sql")
 class Database:
     """A pool of connections as the app role. Use it as an async context manager."""
 
-    def __init__(self, url: str, *, connections: int = 10) -> None:
+    def __init__(self, url: str, *, connections: int = 10, answer_seconds: float = ANSWER_SECONDS) -> None:
         """`url` is a libpq connection string; its login must be the app role or allowed to become it.
 
-        Raises Misconfigured for any other string.
+        `answer_seconds`: how long to wait for the answer to a statement. Raises Misconfigured for any other string.
         """
         check_url(url)
         self.url = url
+        self._answer_seconds = answer_seconds
         self._pool = AsyncConnectionPool(
             url,
+            connection_class=LimitedConnection,
+            check=self._check,
             min_size=1,
             max_size=connections,
             open=False,
             timeout=_CONNECT_SECONDS,
-            configure=_prepare,
-            kwargs={"options": _OPTIONS, "autocommit": True},
+            configure=self._prepare,
+            kwargs={**KEEPALIVE, "options": _OPTIONS, "autocommit": True},
         )
 
     async def __aenter__(self) -> Self:
@@ -114,6 +122,23 @@ class Database:
         async with self._connection() as connection, connection.cursor(row_factory=dict_row) as cursor:
             await cursor.execute(statement, values)
             return await cursor.fetchall() if cursor.description else []
+
+    async def _prepare(self, connection: Connection) -> None:
+        connection.answer_seconds = self._answer_seconds
+        await connection.execute(_SQL["become_app_role"])
+        await _know_vectors(connection)
+
+    async def _check(self, connection: Connection) -> None:
+        """Raise an error for a connection that was idle and does not answer, so that the pool opens another one."""
+        if time.monotonic() - connection.used_at < _IDLE_SECONDS:
+            return
+        try:
+            with connection.waiting(min(_CHECK_SECONDS, self._answer_seconds)):
+                await connection.execute("")
+        except psycopg.Error:
+            # The others have probably gone silent with it.
+            await self._pool.drain()
+            raise
 
     @asynccontextmanager
     async def _connection(self) -> AsyncGenerator[Connection]:
@@ -183,11 +208,6 @@ def _first_line(error: Exception) -> str:
     return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
 
 
-async def _prepare(connection: AsyncConnection[Any]) -> None:
-    await connection.execute(_SQL["become_app_role"])
-    await _know_vectors(connection)
-
-
 async def _know_vectors(connection: AsyncConnection[Any]) -> None:
     """Let the driver send and read vectors in binary, unless it does already or the database is not migrated yet."""
     if connection.adapters.types.get("halfvec") is None and (info := await TypeInfo.fetch(connection, "halfvec")):
@@ -211,7 +231,7 @@ async def listening(url: str, channel: str, wake: asyncio.Event) -> AsyncGenerat
 async def _listen(url: str, channel: str, wake: asyncio.Event) -> None:
     while True:
         try:
-            async with await AsyncConnection.connect(url, autocommit=True, connect_timeout=10) as connection:
+            async with await AsyncConnection.connect(url, autocommit=True, **KEEPALIVE) as connection:
                 await connection.execute(sql.SQL("LISTEN {}").format(sql.Identifier(channel)))
                 wake.set()  # a notification may have been missed before LISTEN
                 async for _ in connection.notifies():

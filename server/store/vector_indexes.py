@@ -12,6 +12,9 @@ from esker.server.store.vectors import MARK, TIER, from_half
 
 SQL = Statements(Path(__file__).parent / "sql/vector_indexes.sql")
 
+# The most seconds for building an index; a little more than the statement timeout in `allow_minutes`.
+_INDEX_SECONDS = 3_660.0
+
 
 @dataclass(frozen=True, slots=True)
 class TierOfSpace:
@@ -64,7 +67,8 @@ async def create(connection: Connection, space: str, tier: Tier) -> bool:
     Writers of vectors in the space wait until this transaction ends; searches do not.
     """
     await connection.execute(SQL["allow_minutes"])
-    row = await (await connection.execute(SQL["create_index"], {"space": space, "tier": MARK[tier]})).fetchone()
+    with connection.waiting(_INDEX_SECONDS):
+        row = await (await connection.execute(SQL["create_index"], {"space": space, "tier": MARK[tier]})).fetchone()
     return bool(row and row[0])
 
 

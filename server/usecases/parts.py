@@ -11,6 +11,7 @@ from esker.server.providers.query_embedders import QueryEmbedders
 from esker.server.providers.reranking import Reranking
 from esker.server.providers.roles import Observer, Reflector
 from esker.server.providers.text_processes import TextProcesses
+from esker.server.usecases.pulse import Pulse
 from esker.server.usecases.setbacks import Setbacks
 
 
@@ -36,3 +37,4 @@ class Parts:
     worker: WorkerHealth | None = None
     processes: TextProcesses = field(default_factory=TextProcesses)
     setbacks: Setbacks = field(default_factory=Setbacks)
+    pulse: Pulse = field(default_factory=Pulse)

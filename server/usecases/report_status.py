@@ -14,11 +14,13 @@ from esker.server.usecases.parts import Parts
 class Readiness:
     """Whether requests can be served; `database` is `ok` or the reason why not.
 
+    `jobs` is `ok`, or how long the job runner has not moved; then the server is not ready, since a restart is needed.
     `language_model` is `none`, `ok`, or why it could not be reached the last time.
     """
 
     ready: bool
     database: str
+    jobs: str
     observer: str
     reflector: str
     language_model: str
@@ -35,9 +37,11 @@ async def readiness(parts: Parts) -> Readiness:
         database = "ok" if there >= newest() else "The database lacks migrations: run `esker migrate`."
     except EskerError as error:
         database = str(error)
+    stopped = parts.pulse.stopped_for(parts.clock())
     return Readiness(
-        ready=database == "ok",
+        ready=database == "ok" and stopped is None,
         database=database,
+        jobs=f"have not moved for {stopped.total_seconds():.0f} s" if stopped else "ok",
         observer=parts.observer.name if parts.observer else "off",
         reflector=parts.reflector.name if parts.reflector else "off",
         language_model=_language_model(parts),

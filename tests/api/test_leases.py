@@ -3,7 +3,7 @@
 import asyncio
 from contextlib import suppress
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import pytest
 
@@ -26,6 +26,7 @@ from esker.server.usecases.open_session import SessionRequest, get_session, open
 from esker.server.usecases.parts import Parts
 from esker.server.usecases.reflect import reflect, reflect_leased
 from esker.server.usecases.remember import list_memories
+from esker.server.usecases.report_status import readiness
 from esker.server.usecases.run_job import claim_job, run_job
 from tests.support.clock import FakeClock
 from tests.support.databases import until_one_waits
@@ -347,3 +348,16 @@ def reflection_of(row: Memory, now: datetime) -> NewMemory:
         source_ids=(row.id,),
         reflection_id="ref_1",
     )
+
+
+async def test_a_server_whose_job_runner_does_not_move_is_not_ready(parts: Parts, clock: FakeClock) -> None:
+    async with beside("the job runner", lambda: run_jobs(parts)):
+        await eventually(lambda: has_moved(parts))
+    clock.advance(seconds=95)
+    found = await readiness(parts)
+    assert (found.ready, found.database, found.jobs) == (False, "ok", "have not moved for 95 s")
+
+
+async def has_moved(parts: Parts) -> bool:
+    """Return whether the job runner has moved."""
+    return parts.pulse.stopped_for(parts.clock() + timedelta(days=1)) is not None

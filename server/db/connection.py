@@ -1,0 +1,67 @@
+"""A connection that waits for Postgres for a limited time, also if the network between them has gone silent.
+
+Postgres limits its own statements. If a firewall, a failover or a sleeping machine swallows the packets of a connection
+that is open, neither end hears of it, and without a limit on this side a request would wait for ever.
+"""
+
+import asyncio
+import logging
+import os
+import socket
+import time
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
+from typing import Any, TypeVar
+
+from psycopg import AsyncConnection
+from psycopg.rows import TupleRow
+
+log = logging.getLogger(__name__)
+
+_T = TypeVar("_T")
+
+ANSWER_SECONDS = 40.0
+"""The most seconds for one answer; more than the statement timeout, so Postgres normally ends a statement first."""
+KEEPALIVE: dict[str, Any] = {
+    "connect_timeout": 10,
+    "keepalives": 1,
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 15_000,
+}
+"""Parameters with which the operating system notices a dead peer, in seconds; the last is in milliseconds."""
+
+
+class LimitedConnection(AsyncConnection[TupleRow]):
+    """A connection that is shut down when an answer takes more than `answer_seconds`; the waiter gets an error.
+
+    `used_at` is when the last answer came, on the monotonic clock.
+    """
+
+    answer_seconds: float = ANSWER_SECONDS
+    used_at: float = 0.0
+
+    async def wait(self, gen: Generator[Any, Any, _T], *options: Any, **more: Any) -> _T:
+        """Wait for an answer, as the driver does, but not for ever."""
+        timer = asyncio.get_running_loop().call_later(self.answer_seconds, self._hang_up)
+        try:
+            return await super().wait(gen, *options, **more)
+        finally:
+            timer.cancel()
+            self.used_at = time.monotonic()
+
+    @contextmanager
+    def waiting(self, seconds: float) -> Generator[None]:
+        """Wait for each answer so many seconds while the block runs."""
+        usual, self.answer_seconds = self.answer_seconds, seconds
+        try:
+            yield
+        finally:
+            self.answer_seconds = usual
+
+    def _hang_up(self) -> None:
+        log.warning("Postgres gave no answer within %g s; the connection is given up", self.answer_seconds)
+        # Cancelling the task would not do: the driver would ask the server to cancel, and wait for that.
+        with suppress(OSError), socket.socket(fileno=os.dup(self.pgconn.socket)) as own:
+            own.shutdown(socket.SHUT_RDWR)

@@ -1,0 +1,59 @@
+"""Connections that go silent: nothing waits for them for ever, and the next request gets another connection."""
+
+from collections.abc import AsyncGenerator
+
+import pytest
+
+from esker.server.core.errors import Unavailable
+from esker.server.db import database as databases
+from esker.server.db.database import Database
+from tests.support.silent_network import SilentNetwork, silent_network
+
+ONE = "SELECT 1 AS one"
+
+
+@pytest.fixture
+async def network(database_url: str) -> AsyncGenerator[SilentNetwork]:
+    """A network in front of Postgres."""
+    async with silent_network(database_url) as made:
+        yield made
+
+
+async def ask_when_silent(database: Database, pool_id: str, network: SilentNetwork) -> None:
+    """Run a statement on a connection that goes silent before it."""
+    async with database.tenant(pool_id) as connection:
+        network.go_silent()
+        await connection.execute(ONE)
+
+
+async def test_a_statement_on_a_silent_connection_ends_with_an_error(network: SilentNetwork, pool_id: str) -> None:
+    async with Database(network.url, connections=1, answer_seconds=0.3) as database:
+        with pytest.raises(Unavailable, match="The database cannot answer"):
+            await ask_when_silent(database, pool_id, network)
+        assert await database.ask(ONE) == [{"one": 1}], "the next request gets another connection"
+
+
+async def test_idle_connections_that_went_silent_are_not_handed_out(
+    network: SilentNetwork, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(databases, "_IDLE_SECONDS", 0.0)
+    async with Database(network.url, connections=2) as database:
+        assert await database.ask(ONE) == [{"one": 1}]
+        network.go_silent()
+        assert await database.ask(ONE) == [{"one": 1}]
+
+
+async def test_a_connection_that_answers_is_kept(network: SilentNetwork) -> None:
+    async with Database(network.url, connections=1) as database:
+        await database.ask(ONE)
+        opened = network.opened
+        for _ in range(3):
+            await database.ask(ONE)
+        assert network.opened == opened
+
+
+async def test_a_slow_statement_may_be_waited_for(network: SilentNetwork, pool_id: str) -> None:
+    async with Database(network.url, connections=1, answer_seconds=0.3) as database, database.tenant(pool_id) as slow:
+        with slow.waiting(60.0):
+            slept = await slow.execute("SELECT pg_sleep(0.6) IS NOT NULL")
+        assert await slept.fetchone() == (True,)
