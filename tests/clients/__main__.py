@@ -3,6 +3,7 @@
 import argparse
 import json
 import shutil
+import signal
 import sys
 import tempfile
 from collections.abc import Generator, Sequence
@@ -23,6 +24,8 @@ _MARKS = {True: "yes", False: "NO", None: "-"}
 def main(arguments: Sequence[str] | None = None) -> int:
     """Return 1 if a promise is not kept, 2 if a client cannot be installed."""
     options = _options(arguments)
+    # Everything is ended on the way out.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     names = options.client or list(known_clients())
     try:
         clients = install(options.folder, names)

@@ -96,6 +96,10 @@ class Agent:
                 os.killpg(process.pid, signal.SIGKILL)
                 output, _ = process.communicate()
                 return Run(output, None, time.monotonic() - began)
+            except BaseException:
+                # Ctrl-C does not reach a client with a session of its own.
+                os.killpg(process.pid, signal.SIGKILL)
+                raise
 
     def end(self) -> list[int]:
         """End every process that the client left behind, such as Codex's app-server; return their ids."""
