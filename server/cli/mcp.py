@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from io import TextIOBase
+from io import BufferedReader, TextIOBase
 from typing import Any, BinaryIO, TextIO, cast
 from urllib.parse import quote
 
@@ -177,9 +177,29 @@ class _CleanedInput(TextIOBase):
                 continue
             if refused := refusal(line):
                 self._answers.write(json.dumps(refused) + "\n")
+            elif b"server/discover" in line and self._initializes_next():
+                self._answers.write(json.dumps(_unknown_method(line)) + "\n")
             else:
                 return clean_document(line).decode("utf-8", "replace").rstrip("\r\n") + "\n"
         return ""
+
+    def _initializes_next(self) -> bool:
+        """Whether the client has already begun the handshake of an earlier protocol.
+
+        A client that waited too long for the answer to `server/discover`, since this process was still starting, takes
+        the server for an old one. An answer to both would refuse the handshake.
+        """
+        descriptor = self._source.fileno()
+        os.set_blocking(descriptor, False)
+        try:
+            return b'"initialize"' in cast("BufferedReader", self._source).peek()
+        finally:
+            os.set_blocking(descriptor, True)
+
+
+def _unknown_method(line: bytes) -> dict[str, Any]:
+    asked: dict[str, Any] = json.loads(line)
+    return {"jsonrpc": "2.0", "id": asked.get("id"), "error": {"code": -32601, "message": "Method not found"}}
 
 
 def _client_streams() -> tuple[BinaryIO, BinaryIO]:

@@ -227,6 +227,18 @@ async def test_an_unknown_method_or_invalid_parameters_are_explained(url: str, m
             assert words in answer["error"]["message"]
 
 
+async def test_a_client_that_did_not_wait_for_a_slow_start_is_served_in_the_earlier_protocol(url: str) -> None:
+    """Copilot CLI asks `server/discover`, and shakes hands after a while without an answer."""
+    discover = {"jsonrpc": "2.0", "id": 1, "method": "server/discover", "params": {"_meta": _META}}
+    initialize = {"jsonrpc": "2.0", "id": 2, "method": "initialize", "params": _HELLO}
+    async with speaking(url) as esker:
+        given_up = await esker.ask("\n".join(map(json.dumps, (discover, initialize))))
+        assert (given_up["id"], given_up["error"]["code"]) == (1, METHOD_NOT_FOUND)
+        welcome = await esker.heard()
+        assert (welcome["id"], "result" in welcome) == (2, True)
+        assert "result" in await esker.call("tools/list", {}, modern=False)
+
+
 async def test_parallel_answers_are_complete_lines(url: str) -> None:
     long = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}})
     async with speaking(url) as esker:
