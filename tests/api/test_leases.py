@@ -12,7 +12,6 @@ from esker.server.core.config.settings import Settings
 from esker.server.core.conversation.records import Role
 from esker.server.core.errors import LeaseLost, ModelDown, ModelFailed
 from esker.server.core.facts.records import Observed, Superseder, TranscriptSlice
-from esker.server.core.json_input import Json
 from esker.server.core.records import Filter, Lease, Memory, NewMemory, Principal
 from esker.server.core.text.indexing import indexed
 from esker.server.db.database import Database
@@ -249,10 +248,11 @@ async def test_progress_resets_the_count_of_failures(parts: Parts, who: Principa
             return await super().observe(shown, meter)
 
     changes = {"job_attempts": 2, "observe_tokens": 1}
-    stumbling = replace(parts, observer=Stumbling(), settings=parts.settings.model_copy(update=changes))
+    observer = Stumbling()
+    stumbling = replace(parts, observer=observer, settings=parts.settings.model_copy(update=changes))
     session = await open_session(parts, who.pool_id, SessionRequest("api", "s1"))
-    # No two of them fit into a slice, and the observer is quickly through the output of a tool.
-    long: Json = [{"type": "tool_result", "tool_use_id": "t", "content": "word " * 30_000}]
+    # No two of them fit into a slice, and the observer is quickly through a block of code.
+    long = f"```\n{'word ' * 30_000}\n```"
     await ingest(stumbling, who.pool_id, session.id, [IncomingMessage(f"m{n}", "user", long) for n in range(6)])
     for _ in range(20):
         if lease := await claim_job(stumbling, who.pool_id, ["observe"]):
@@ -261,6 +261,7 @@ async def test_progress_resets_the_count_of_failures(parts: Parts, who: Principa
         clock.advance(hours=1)
     found = await get_session(stumbling, who.pool_id, session.id)
     assert (found.session.observed_seq, found.jobs) == (6, [])
+    assert observer.calls == 12
 
 
 class UnreachableObserver(ExtractiveObserver):
