@@ -51,7 +51,12 @@ class _Server:
     """An Esker whose worker died."""
 
     url = "http://x"
-    answer: ClassVar[Any] = {"embedder": "m", "observer": "extractive", "reflector": "extractive"}
+    answer: ClassVar[Any] = {
+        "embedder": "m",
+        "observer": "extractive",
+        "reflector": "extractive",
+        "language_model": "none",
+    }
 
     @classmethod
     def to(cls, *_: object) -> "_Server":
