@@ -185,29 +185,46 @@ def create_key(
     name: Annotated[str, typer.Argument(help="The purpose of the key, such as the name of a machine.")],
     pool: PoolOption = authenticate.DEFAULT_POOL,
     scopes: Annotated[
-        str, typer.Option(help="What it may do: read, write, forget, admin; separated by commas.")
-    ] = ",".join(authenticate.USUAL_SCOPES),
+        str | None,
+        typer.Option(
+            help="What it may do: read, write, forget, admin; separated by commas. Default: all but admin, and with"
+            " --project read and write."
+        ),
+    ] = None,
+    client: Annotated[str | None, typer.Option(help="The one client whose sessions it may write.")] = None,
+    project: Annotated[
+        str | None, typer.Option(help="The one project that it may read and write, beside what belongs to none.")
+    ] = None,
     days: Annotated[int | None, typer.Option(min=1, max=36_500, help="Days until it expires.")] = None,
     data_dir: DataDir = None,
     as_json: AsJson = False,
 ) -> None:
     """Create a key and print it, only now. Once any pool has a key, every request needs one."""
-    wanted = [scope.strip() for scope in scopes.split(",") if scope.strip()]
+    wanted = None if scopes is None else [scope.strip() for scope in scopes.split(",") if scope.strip()]
     if not name.strip():
         raise InvalidInput("A key needs a name.")
     expires = system_clock() + timedelta(days=days) if days else None
     made = with_database(
         settings_for(data_dir),
-        lambda parts: authenticate.create_key(parts, name=name, pool=pool, scopes=wanted, expires=expires),
+        lambda parts: authenticate.create_key(
+            parts, name=name, pool=pool, scopes=wanted, client=client, project=project, expires=expires
+        ),
         may_be_first=True,
     )
     if as_json:
         print_json(made)
     else:
         say(made.key)
-        note(f"The key is not shown again. It opens pool {made.pool} for {', '.join(made.scopes)}.")
+        note(f"The key is not shown again. It opens pool {made.pool} for {', '.join(made.scopes)}.{_bound(made)}")
         note("From now on every request needs a key, this command line too: set ESKER_KEY to it.")
         _offer_to_install_again(made.key)
+
+
+def _bound(key: authenticate.NewKey) -> str:
+    """Return sentences that say what a key is bound to."""
+    client = f" It writes only sessions of {key.client}." if key.client else ""
+    project = f" It sees and writes only project {key.project}, and reads what belongs to none." if key.project else ""
+    return client + project
 
 
 def _offer_to_install_again(key: str) -> None:
@@ -237,6 +254,8 @@ def list_keys(pool: PoolOption = authenticate.DEFAULT_POOL, data_dir: DataDir = 
             key.name,
             f"{key.prefix}…",
             ",".join(key.scopes),
+            key.client or "any",
+            key.project or "any",
             f"{key.created_at:%Y-%m-%d}",
             str(key.last_used_on or "never"),
             f"{key.expires_at:%Y-%m-%d}" if key.expires_at else "never",
@@ -244,7 +263,7 @@ def list_keys(pool: PoolOption = authenticate.DEFAULT_POOL, data_dir: DataDir = 
         )
         for key in found
     ]
-    table(("id", "name", "key", "scopes", "created", "last used", "expires", "state"), rows)
+    table(("id", "name", "key", "scopes", "client", "project", "created", "last used", "expires", "state"), rows)
 
 
 def _state(key: ListedKey) -> str:

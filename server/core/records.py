@@ -205,6 +205,8 @@ class ListedKey:
     name: str
     prefix: str
     scopes: list[str]
+    client: str | None
+    project: str | None
     created_at: datetime
     expires_at: datetime | None
     revoked_at: datetime | None
@@ -281,9 +283,14 @@ class Space:
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """The caller: a pool, the key's name and what the key may do there."""
+    """The caller: a pool, the key's name and what the key may do there.
+
+    A key of a `client` writes only sessions of that one; one of a `project` sees and writes nothing of others.
+    """
 
     pool_id: str
     pool_name: str
     actor: str
     scopes: frozenset[str]
+    client: str | None = None
+    project: str | None = None

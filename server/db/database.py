@@ -10,6 +10,7 @@ import logging
 import time
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
+from copy import copy
 from pathlib import Path
 from typing import Any, LiteralString, Self
 
@@ -24,7 +25,7 @@ from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout, TooManyRe
 
 from esker.server.core.errors import Misconfigured, Unavailable
 from esker.server.db.connection import ANSWER_SECONDS, KEEPALIVE, LimitedConnection
-from esker.server.db.pipeline import transaction
+from esker.server.db.pipeline import enter, transaction
 from esker.server.db.statements import Statements
 
 log = logging.getLogger(__name__)
@@ -56,6 +57,7 @@ class Database:
         check_url(url)
         self.url = url
         self._answer_seconds = answer_seconds
+        self.project: str | None = None
         self._pool = AsyncConnectionPool(
             url,
             connection_class=LimitedConnection,
@@ -75,6 +77,15 @@ class Database:
     async def __aexit__(self, *_: object) -> None:
         await self._pool.close()
 
+    def of_project(self, project: str) -> "Database":
+        """Return a view with the same connections, whose transactions see and write only this project of a pool.
+
+        They also see what belongs to no project.
+        """
+        view = copy(self)
+        view.project = project
+        return view
+
     @asynccontextmanager
     async def tenant(self, pool_id: str) -> AsyncGenerator[Connection]:
         """Open a transaction inside one pool; it commits at the end of the block and rolls back on an error.
@@ -82,7 +93,7 @@ class Database:
         Raises Unavailable when the database cannot be reached.
         """
         async with self._connection() as connection, connection.transaction():
-            await connection.execute(_SQL["enter_pool"], {"pool": pool_id})
+            await enter(connection, pool_id, self.project)
             yield connection
 
     @asynccontextmanager
@@ -93,19 +104,19 @@ class Database:
         """
         async with self._connection() as connection, connection.transaction():
             await connection.execute(_SQL["see_one_moment"])
-            await connection.execute(_SQL["enter_pool"], {"pool": pool_id})
+            await enter(connection, pool_id, self.project)
             yield connection
 
     @asynccontextmanager
     async def tenant_pipeline(self, pool_id: str) -> AsyncGenerator[Connection]:
         """Open a transaction like `tenant`, in pipeline mode (`server/db/pipeline.py`). Raises Unavailable."""
-        async with self._connection() as connection, transaction(connection, pool_id, read_only=False):
+        async with self._connection() as connection, transaction(connection, pool_id, self.project, read_only=False):
             yield connection
 
     @asynccontextmanager
     async def moment_pipeline(self, pool_id: str) -> AsyncGenerator[Connection]:
         """Open a transaction like `moment`, in pipeline mode. Raises Unavailable."""
-        async with self._connection() as connection, transaction(connection, pool_id, read_only=True):
+        async with self._connection() as connection, transaction(connection, pool_id, self.project, read_only=True):
             yield connection
 
     @asynccontextmanager

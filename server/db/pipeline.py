@@ -70,11 +70,21 @@ async def fetch(connection: AsyncConnection[TupleRow], query: Query[T]) -> T:
     return await (await send(connection, query))
 
 
+async def enter(connection: AsyncConnection[TupleRow], pool_id: str, project: str | None) -> None:
+    """Limit the transaction to the rows of one pool and, unless it is None, of one project."""
+    if project is None:
+        await connection.execute(_SQL["enter_pool"], {"pool": pool_id})
+    else:
+        await connection.execute(_SQL["enter_project"], {"pool": pool_id, "project": project})
+
+
 @asynccontextmanager
 async def transaction(
-    connection: AsyncConnection[TupleRow], pool_id: str, *, read_only: bool
+    connection: AsyncConnection[TupleRow], pool_id: str, project: str | None, *, read_only: bool
 ) -> AsyncGenerator[AsyncConnection[TupleRow]]:
-    """Run the block in a transaction of one pool, in pipeline mode; an error in it rolls the transaction back.
+    """Run the block in a transaction of one pool, or of one project, in pipeline mode.
+
+    An error in it rolls the transaction back.
 
     `read_only`: all statements see the same snapshot. The transaction begins together with the first statement of the
     block, and it ends together with the last ones whose answers are not read in the block.
@@ -82,7 +92,7 @@ async def transaction(
     try:
         async with connection.pipeline():
             await connection.execute(_SQL["begin_moment" if read_only else "begin"])
-            await connection.execute(_SQL["enter_pool"], {"pool": pool_id})
+            await enter(connection, pool_id, project)
             yield connection
             await connection.execute(_SQL["commit"])
     finally:

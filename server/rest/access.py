@@ -1,8 +1,8 @@
 """Access control: checks every request before any route, so that a new route is closed by default.
 
 It refuses, in this order: a foreign Host (a page of another site that resolves to this server), a foreign Origin, a
-body over the limit, an address with a NUL, too many requests, and a missing or insufficient key. Only the health checks
-need no key. `docs/decisions/local-access.md` says when the owner of the server needs none.
+body over the limit, an address with a NUL, too many requests, and a missing, insufficient or bound key. Only the
+health checks need no key. `docs/decisions/local-access.md` says when the owner of the server needs none.
 """
 
 import asyncio
@@ -17,6 +17,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from esker.server.core.config.settings import Settings
 from esker.server.core.errors import EskerError, TooLarge, TooSlow, Unauthorized, UnknownKey
 from esker.server.core.records import Principal
+from esker.server.rest.bound_keys import check_binding
 from esker.server.rest.limits import Limits
 from esker.server.rest.peers import Peer
 from esker.server.rest.problems import ProblemResponse, problem, problem_of
@@ -88,6 +89,7 @@ class Access:
             try:
                 principal = await self._principal(scope, headers)
                 check_scope(principal, needed_scope(scope["method"], scope["path"]))
+                check_binding(principal, scope["method"], scope["path"])
             except EskerError as error:
                 await problem_of(error)(scope, receive, send)
                 return

@@ -17,11 +17,16 @@ router = APIRouter(prefix="/v1", tags=["keys"], route_class=StrictRoute)
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """A request's key: its pool and scopes; `id` is `local` for the owner without a key."""
+    """A request's key: its pool, its scopes, and the client and the project that it is bound to.
+
+    `id` is `local` for the owner without a key.
+    """
 
     id: str
     pool: str
     scopes: list[str]
+    client: str | None
+    project: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +39,9 @@ class AuditPage:
 
 @router.get("/key")
 async def own_key(principal: WithPrincipal) -> Caller:
-    """Show the pool and the scopes of the request's key."""
-    return Caller(principal.actor, principal.pool_name, [each for each in SCOPES if each in principal.scopes])
+    """Show the pool, the scopes and the binding of the request's key."""
+    scopes = [each for each in SCOPES if each in principal.scopes]
+    return Caller(principal.actor, principal.pool_name, scopes, principal.client, principal.project)
 
 
 @router.get("/audit")

@@ -27,6 +27,7 @@ from esker.server.rest.schemas import (
     RecallIn,
 )
 from esker.server.usecases.audit_trail import record_page
+from esker.server.usecases.binding import bound_project, bound_recall
 from esker.server.usecases.confirm import confirm
 from esker.server.usecases.correct import Correction, correct
 from esker.server.usecases.expand import MAX_AROUND, MAX_TOKENS, ExpandRequest, expand
@@ -74,7 +75,7 @@ async def listed(
     filters = Filter(
         moment=parts.clock(),
         session=session_id,
-        project=project_name(project) if project else project,
+        project=project_name(asked) if (asked := bound_project(principal, project)) else asked,
         kinds=kind,
         tags=tag,
         priorities=at_least(min_priority),
@@ -144,5 +145,5 @@ async def recall_memories(
 
     With `Accept: text/plain` the answer is the text that models read.
     """
-    found = await recall(parts, principal.pool_id, RecallRequest(**body.model_dump()))
+    found = await recall(parts, principal.pool_id, bound_recall(principal, RecallRequest(**body.model_dump())))
     return PlainTextResponse(recalled_text(found)) if "text/plain" in request.headers.get("accept", "") else found

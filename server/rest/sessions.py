@@ -10,7 +10,7 @@ from esker.server.core.conversation.records import IngestReport
 from esker.server.core.page_cursor import PageCursor, read_cursor
 from esker.server.core.records import TokenUse
 from esker.server.core.reports import ObserveReport
-from esker.server.rest.context import WithParts, WithPrincipal
+from esker.server.rest.context import SHOWS_PACK, WRITES_SESSION, WithParts, WithPrincipal
 from esker.server.rest.json_route import JsonRoute
 from esker.server.rest.schemas import (
     ContextIn,
@@ -30,6 +30,7 @@ from esker.server.rest.schemas import (
     UsageIn,
 )
 from esker.server.usecases.audit_trail import record_page
+from esker.server.usecases.binding import bound_project, check_client
 from esker.server.usecases.build_context import ContextRequest, build_context
 from esker.server.usecases.ingest import IncomingMessage, ingest
 from esker.server.usecases.observe import observe
@@ -47,7 +48,10 @@ router = APIRouter(prefix="/v1/sessions", tags=["sessions"], route_class=JsonRou
 @router.post("")
 async def open_or_find(body: SessionIn, parts: WithParts, principal: WithPrincipal) -> SessionOut:
     """Find or create a session. The same client and external_id always give the same session."""
-    request_fields = SessionRequest(**body.model_dump())
+    check_client(principal, body.client)
+    request_fields = SessionRequest(
+        **body.model_dump(exclude={"project"}), project=bound_project(principal, body.project)
+    )
     return SessionOut.model_validate(await open_session(parts, principal.pool_id, request_fields))
 
 
@@ -99,7 +103,7 @@ async def messages(
     return MessageList(messages=shown, next=found[-1].seq if len(found) == limit else None)
 
 
-@router.post("/{session_id}/messages")
+@router.post("/{session_id}/messages", dependencies=WRITES_SESSION)
 async def add_messages(session_id: str, body: MessagesIn, parts: WithParts, principal: WithPrincipal) -> IngestReport:
     """Store new messages, all or none. A message whose external_id is already stored is a duplicate.
 
@@ -109,7 +113,7 @@ async def add_messages(session_id: str, body: MessagesIn, parts: WithParts, prin
     return await ingest(parts, principal.pool_id, session_id, batch, actor=principal.actor)
 
 
-@router.post("/{session_id}/observe", responses={202: {"model": ObserveReport}})
+@router.post("/{session_id}/observe", dependencies=WRITES_SESSION, responses={202: {"model": ObserveReport}})
 async def observe_session(
     session_id: str, response: Response, parts: WithParts, principal: WithPrincipal, wait: bool = False
 ) -> ObserveReport:
@@ -119,7 +123,7 @@ async def observe_session(
     return report
 
 
-@router.post("/{session_id}/reflect", responses={202: {"model": ReflectReport}})
+@router.post("/{session_id}/reflect", dependencies=WRITES_SESSION, responses={202: {"model": ReflectReport}})
 async def reflect_session(
     session_id: str, response: Response, parts: WithParts, principal: WithPrincipal, wait: bool = False
 ) -> ReflectReport:
@@ -129,7 +133,7 @@ async def reflect_session(
     return report
 
 
-@router.post("/{session_id}/events", status_code=202)
+@router.post("/{session_id}/events", dependencies=WRITES_SESSION, status_code=202)
 async def event(session_id: str, body: EventIn, parts: WithParts, principal: WithPrincipal) -> EventReport:
     """Report an event of the client's context; repeating it with the same dedupe_key changes nothing."""
     return await receive_event(parts, principal.pool_id, session_id, body.kind, body.dedupe_key)
@@ -137,6 +141,7 @@ async def event(session_id: str, body: EventIn, parts: WithParts, principal: Wit
 
 @router.get(
     "/{session_id}/pack",
+    dependencies=SHOWS_PACK,
     response_model=PackOut | ExplainedPackOut,
     responses={200: {"content": {"text/plain": {}}}},
 )
@@ -169,7 +174,7 @@ async def _explained(parts: Parts, pool_id: str, session_id: str) -> ExplainedPa
     return ExplainedPackOut(**asdict(found), explanation=explanation)
 
 
-@router.post("/{session_id}/context")
+@router.post("/{session_id}/context", dependencies=SHOWS_PACK)
 async def context(session_id: str, body: ContextIn, parts: WithParts, principal: WithPrincipal) -> ContextOut:
     """Return the next request to the Messages API: `system`, in stable order, and `messages`."""
     request_fields = ContextRequest(
@@ -181,7 +186,7 @@ async def context(session_id: str, body: ContextIn, parts: WithParts, principal:
     return ContextOut.model_validate(await build_context(parts, principal.pool_id, session_id, request_fields))
 
 
-@router.post("/{session_id}/usage")
+@router.post("/{session_id}/usage", dependencies=WRITES_SESSION)
 async def usage(session_id: str, body: UsageIn, parts: WithParts, principal: WithPrincipal) -> UsageAnswer:
     """Record the usage of a model call; repeating it with the same request_id changes nothing."""
     used = TokenUse(

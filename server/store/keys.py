@@ -17,13 +17,15 @@ SQL = Statements(Path(__file__).parent / "sql/keys.sql")
 
 @dataclass(frozen=True, slots=True)
 class KeyAccess:
-    """The pool and the scopes of a valid key."""
+    """The pool, the scopes and the binding of a valid key."""
 
     pool_id: str
     pool_name: str
     key_id: str
     scopes: list[str]
     last_used_on: date | None
+    client: str | None
+    project: str | None
 
 
 async def find(database: Database, key_hash: bytes, now: datetime) -> KeyAccess | None:
@@ -51,12 +53,15 @@ async def insert(
     prefix: str,
     key_hash: bytes,
     scopes: Sequence[str],
+    client: str | None,
+    project: str | None,
     now: datetime,
     expires: datetime | None,
 ) -> None:
     """Store a new key, which requires keys from now on. Raises Conflict if a valid key of the pool has this name."""
     values = {"id": key_id, "name": name, "prefix": prefix, "hash": key_hash, "scopes": list(scopes)}
-    if not (await connection.execute(SQL["insert"], {**values, "now": now, "expires": expires})).rowcount:
+    values |= {"client": client, "project": project, "now": now, "expires": expires}
+    if not (await connection.execute(SQL["insert"], values)).rowcount:
         raise Conflict(f"This pool already has a key {name!r}.", hint="Revoke it first, or choose another name.")
 
 

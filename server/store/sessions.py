@@ -8,11 +8,12 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 from pathlib import Path
 
+from psycopg.errors import InsufficientPrivilege
 from psycopg.rows import class_row
 
 from esker.server.core.budgets import DEFAULT_EFFECTIVE_CONTEXT
 from esker.server.core.conversation.records import StoredSession
-from esker.server.core.errors import LeaseLost, NotFound
+from esker.server.core.errors import Forbidden, LeaseLost, NotFound
 from esker.server.core.facts.records import Observed
 from esker.server.core.page_cursor import PageCursor
 from esker.server.db.database import Connection
@@ -37,13 +38,20 @@ async def upsert(
 ) -> StoredSession:
     """Return the session with this client and external id, made with the id `session_id` if it is new.
 
-    A given time zone or effective context replaces the stored one.
+    A given time zone or effective context replaces the stored one. Raises Forbidden if it exists outside the project of
+    the transaction.
     """
     values = {"id": session_id, "client": client, "external_id": external_id, "project": project, "cwd": cwd}
     values |= {"timezone": timezone, "effective_context": effective_context, "now": now}
     values |= {"default_context": DEFAULT_EFFECTIVE_CONTEXT}
     async with connection.cursor(row_factory=class_row(StoredSession)) as cursor:
-        await cursor.execute(SQL["upsert"], values)
+        try:
+            await cursor.execute(SQL["upsert"], values)
+        except InsufficientPrivilege as error:
+            raise Forbidden(
+                "This session of the client belongs to another project than this key, or to none.",
+                hint="Use another external_id, or a key that is not bound to a project.",
+            ) from error
         found = await cursor.fetchone()
     assert found is not None  # an upsert always returns its row
     return found

@@ -139,7 +139,8 @@ HOLDS_NO_TEXT: Mapping[str, str] = {
     ),
     **dict.fromkeys(
         (
-            "api_keys.name", "embedding_attempts.space", "embedding_spaces.name", "embedding_spaces.model",
+            "api_keys.name", "api_keys.client", "api_keys.project", "embedding_attempts.space",
+            "embedding_spaces.name", "embedding_spaces.model",
             "embedding_spaces.revision", "embedding_spaces.prefix", "embedding_spaces.source",
             "embedding_spaces.calibration", "pools.name", "schema_migrations.name", "vector_probes.space",
         ),

@@ -11,6 +11,7 @@ from esker.server.core.records import Principal, SourcedMemory
 from esker.server.core.reports import PoolStatus
 from esker.server.tools.backend import Backend
 from esker.server.usecases.authenticate import check_scope
+from esker.server.usecases.binding import bound_project, bound_recall, check_pack, parts_for
 from esker.server.usecases.correct import Correction, correct
 from esker.server.usecases.expand import ExpandRequest, expand
 from esker.server.usecases.forget import forget_text
@@ -27,32 +28,42 @@ def backend_of(parts: Parts) -> Backend:
     """Return the backend that calls the use cases."""
 
     async def recalled(request: Request, arguments: RecallRequest) -> Recalled:
-        return await recall(parts, _principal(request).pool_id, arguments)
+        who = _principal(request)
+        return await recall(parts_for(parts, who), who.pool_id, bound_recall(who, arguments))
 
     async def expanded(request: Request, arguments: ExpandRequest) -> Expansion:
-        return await expand(parts, _principal(request).pool_id, arguments)
+        who = _principal(request)
+        return await expand(parts_for(parts, who), who.pool_id, arguments)
 
     async def remembered(request: Request, note: Note) -> SourcedMemory:
-        return await remember_one(parts, _allowed(request, "write"), note)
+        who = _allowed(request, "write")
+        return await remember_one(parts_for(parts, who), who, note)
 
     async def corrected(request: Request, memory_id: str, correction: Correction) -> SourcedMemory:
-        return await correct(parts, _allowed(request, "write"), memory_id, correction)
+        who = _allowed(request, "write")
+        return await correct(parts_for(parts, who), who, memory_id, correction)
 
     async def forgotten(request: Request, text_id: str, with_messages: bool) -> Receipt:
-        return await forget_text(parts, _allowed(request, "forget"), text_id, with_messages=with_messages)
+        who = _allowed(request, "forget")
+        return await forget_text(parts_for(parts, who), who, text_id, with_messages=with_messages)
 
     async def status(request: Request) -> PoolStatus:
-        principal = _principal(request)
-        return await pool_status(parts, principal.pool_id, principal.pool_name)
+        who = _principal(request)
+        return await pool_status(parts_for(parts, who), who.pool_id, who.pool_name)
 
     async def read(request: Request, text_id: str) -> SourcedMemory | Passage:
-        return await get_text(parts, _principal(request).pool_id, text_id)
+        who = _principal(request)
+        return await get_text(parts_for(parts, who), who.pool_id, text_id)
 
     async def pack(request: Request, session_id: str) -> str:
-        return (await get_pack(parts, _principal(request).pool_id, session_id)).text
+        who = _principal(request)
+        bound = parts_for(parts, who)
+        await check_pack(bound, who, session_id)
+        return (await get_pack(bound, who.pool_id, session_id)).text
 
     async def briefing(request: Request, project: str | None) -> str:
-        return (await give_briefing(parts, _principal(request).pool_id, project, TOKENS)).text
+        who = _principal(request)
+        return (await give_briefing(parts_for(parts, who), who.pool_id, bound_project(who, project), TOKENS)).text
 
     return Backend(recalled, expanded, remembered, corrected, forgotten, status, read, pack, briefing, _scopes)
 

@@ -8,7 +8,10 @@ from datetime import datetime
 from esker.server.core import api_key
 from esker.server.core.errors import Conflict, Forbidden, InvalidInput, NotFound, Unauthorized, UnknownKey
 from esker.server.core.ids import new_id
+from esker.server.core.json_input import Json, clean_text
+from esker.server.core.project_names import project_name
 from esker.server.core.records import ListedKey, ListedPool, Pool, Principal
+from esker.server.core.redaction import redact, redact_name
 from esker.server.store import audit, keys, pools
 from esker.server.usecases.parts import Parts
 
@@ -16,6 +19,8 @@ DEFAULT_POOL = "default"
 SCOPES = ("read", "write", "forget", "admin")
 USUAL_SCOPES = ("read", "write", "forget")
 """The scopes of a new key: all that concerns its own pool."""
+PROJECT_SCOPES = ("read", "write")
+"""The scopes that a key of a project can have, and has unless told otherwise."""
 _POOL_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 
 
@@ -27,6 +32,8 @@ class NewKey:
     name: str
     pool: str
     scopes: list[str]
+    client: str | None
+    project: str | None
     key: str
 
 
@@ -62,7 +69,7 @@ async def _of_key(parts: Parts, key: str) -> Principal:
     if found.last_used_on != now.date():
         async with parts.database.tenant(found.pool_id) as connection:
             await keys.note_use(connection, found.key_id, now)
-    return Principal(found.pool_id, found.pool_name, found.key_id, frozenset(found.scopes))
+    return Principal(found.pool_id, found.pool_name, found.key_id, frozenset(found.scopes), found.client, found.project)
 
 
 def check_scope(principal: Principal, scope: str) -> None:
@@ -106,14 +113,25 @@ async def list_pools(parts: Parts) -> list[ListedPool]:
 
 
 async def create_key(
-    parts: Parts, *, name: str, pool: str, scopes: list[str], expires: datetime | None = None
+    parts: Parts,
+    *,
+    name: str,
+    pool: str,
+    scopes: list[str] | None = None,
+    client: str | None = None,
+    project: str | None = None,
+    expires: datetime | None = None,
 ) -> NewKey:
-    """Create a key for a pool; from the first one on, every request needs a key. Raises InvalidInput, NotFound."""
-    if not scopes or not set(scopes) <= set(SCOPES):
-        raise InvalidInput(f"scopes must be some of {', '.join(SCOPES)}.")
+    """Create a key for a pool; from the first one on, every request needs a key. Raises InvalidInput, NotFound.
+
+    `scopes` defaults to the usual ones. A key of a `client` writes only sessions of that one; a key of a `project` sees
+    and writes nothing of other projects.
+    """
+    client, project = _bound_client(client), _bound_project(project)
+    wanted = _scopes(scopes, project)
     found = await require_pool(parts, pool)
     now = parts.clock()
-    made = NewKey(new_id("key", now), name, pool, scopes, api_key.new_key())
+    made = NewKey(new_id("key", now), name, pool, wanted, client, project, api_key.new_key())
     async with parts.database.tenant(found.id) as connection:
         await keys.insert(
             connection,
@@ -121,12 +139,49 @@ async def create_key(
             name=name,
             prefix=made.key[:8],
             key_hash=_hash(made.key),
-            scopes=scopes,
+            scopes=wanted,
+            client=client,
+            project=project,
             now=now,
             expires=expires,
         )
-        await audit.insert(connection, "operator", "key.create", made.id, {}, now)
+        # The names are in the list of keys: the audit trail has no words.
+        bound: list[Json] = [name for name, value in (("client", client), ("project", project)) if value]
+        await audit.insert(connection, "operator", "key.create", made.id, {"bound": bound} if bound else {}, now)
     return made
+
+
+def _bound_client(name: str | None) -> str | None:
+    """Return the client of a new key as sessions store it. Raises InvalidInput."""
+    if name is None:
+        return None
+    if not (client := redact_name(name.strip())):
+        raise InvalidInput("A key is bound to a client by its name, such as codex.")
+    return client
+
+
+def _bound_project(name: str | None) -> str | None:
+    """Return the project of a new key as rows store it. Raises InvalidInput."""
+    if name is None:
+        return None
+    if not (project := project_name(redact(clean_text(name)).strip())):
+        raise InvalidInput("A key is bound to a project by its name, such as acme/shop.")
+    return project
+
+
+def _scopes(wanted: list[str] | None, project: str | None) -> list[str]:
+    """Return the scopes of a new key. Raises InvalidInput."""
+    if wanted is None:
+        return list(PROJECT_SCOPES if project else USUAL_SCOPES)
+    if not wanted or not set(wanted) <= set(SCOPES):
+        raise InvalidInput(f"scopes must be some of {', '.join(SCOPES)}.")
+    if project and not set(wanted) <= set(PROJECT_SCOPES):
+        raise InvalidInput(
+            f"A key of a project can have the scopes {' and '.join(PROJECT_SCOPES)}: forgetting and administration"
+            " reach over the whole pool.",
+            hint="Make another key for those, without --project.",
+        )
+    return wanted
 
 
 async def list_keys(parts: Parts, pool: str) -> list[ListedKey]:

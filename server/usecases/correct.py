@@ -10,6 +10,7 @@ from esker.server.core.ids import is_passage
 from esker.server.core.records import Category, Memory, Principal, Priority, SourcedMemory
 from esker.server.db.database import Connection
 from esker.server.store import audit, memories, vectors
+from esker.server.usecases.binding import check_row, check_sessions
 from esker.server.usecases.parts import Parts
 from esker.server.usecases.reflect_pool import schedule_daily
 from esker.server.usecases.remember import Note, is_own_name, limit_pins, prepare, rows_of, sessions_of, with_sources
@@ -43,6 +44,8 @@ async def correct(parts: Parts, who: Principal, memory_id: str, correction: Corr
             raise memories.missing(memory_id)
         note = _note(old, correction)
         places = await sessions_of(connection, [note])
+    check_row(who, old.project)
+    check_sessions(who, places.values())
     [row] = await asyncio.to_thread(lambda: rows_of([prepare(note, now)], places, who.actor, now))
     name = row.memory.external_id or ""
     async with parts.database.tenant(who.pool_id) as connection:

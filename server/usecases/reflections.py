@@ -10,6 +10,7 @@ from esker.server.core.facts.records import Reflection
 from esker.server.core.records import Memory, Principal, ReflectionScope
 from esker.server.db.database import Connection
 from esker.server.store import audit, memories, reflections, sessions
+from esker.server.usecases.binding import check_row, check_sessions
 from esker.server.usecases.pack import freeze_pack
 from esker.server.usecases.parts import Parts
 from esker.server.usecases.reflect import wait_for_more
@@ -103,7 +104,9 @@ async def undo_reflection(parts: Parts, who: Principal, reflection_id: str) -> U
     """
     now = parts.clock()
     async with parts.database.tenant(who.pool_id) as connection:
-        await _lock(connection, await reflections.get(connection, reflection_id))
+        found = await reflections.get(connection, reflection_id)
+        await _check_binding(connection, who, found)
+        await _lock(connection, found)
         reflection = await reflections.get(connection, reflection_id, locked=True)
         await _require_undoable(connection, reflection)
         restored, taken_back = await memories.undo(connection, reflection, now)
@@ -115,6 +118,14 @@ async def undo_reflection(parts: Parts, who: Principal, reflection_id: str) -> U
         counts = {"restored": len(restored), "taken_back": len(taken_back)}
         await audit.insert(connection, who.actor, "reflection.undo", reflection.id, counts, now)
     return Undone(reflection.id, len(restored), len(taken_back))
+
+
+async def _check_binding(connection: Connection, who: Principal, reflection: Reflection) -> None:
+    """Raise Forbidden if a bound key may not write the session or the rows of a reflection."""
+    if reflection.session_id:
+        check_sessions(who, [await sessions.get(connection, reflection.session_id)])
+    else:
+        check_row(who, reflection.project)
 
 
 async def _lock(connection: Connection, reflection: Reflection) -> None:

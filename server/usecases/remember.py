@@ -19,6 +19,7 @@ from esker.server.core.text.indexing import IndexedMemory
 from esker.server.db.database import Connection
 from esker.server.db.pipeline import fetch
 from esker.server.store import audit, memories, passages, sessions, vectors
+from esker.server.usecases.binding import bound_project, check_row, check_sessions
 from esker.server.usecases.parts import Parts
 from esker.server.usecases.reflect_pool import schedule_daily
 
@@ -81,17 +82,25 @@ class _Written:
 
 async def _remember(parts: Parts, who: Principal, notes: Sequence[Note], *, read: bool) -> _Written:
     now = parts.clock()
+    if who.project is not None:
+        notes = [replace(note, project=bound_project(who, note.project)) for note in notes]
     prepared = await asyncio.to_thread(lambda: [prepare(note, now) for note in notes])
     places: dict[str, StoredSession] = {}
     if any(note.session_id is not None for note in notes):
         async with parts.database.tenant(who.pool_id) as connection:
             places = await sessions_of(connection, notes)
+        check_sessions(who, places.values())
     rows = await asyncio.to_thread(rows_of, prepared, places, who.actor, now)
     for _ in range(_MOST_TRIES):
         try:
             return await _write(parts, who, rows, read=read)
         except _Gone:
             continue
+    if who.project is not None:
+        raise Conflict(
+            "An external id of these notes belongs to a memory of another project; nothing was written.",
+            hint="External ids are names in a whole pool: use another one.",
+        )
     raise Conflict("These notes are being written and forgotten at the same time.", hint="Try again.")
 
 
@@ -108,6 +117,8 @@ async def _write(parts: Parts, who: Principal, rows: Sequence[IndexedMemory], *,
         known = await _repeated(connection, [row.memory for row in rows if row.memory.id not in written])
         ids = [known.get(row.memory.id, row.memory.id) for row in rows]
         there = await _existing(connection, ids if read else known.values())
+        for row in there.values():
+            check_row(who, row.project)
         await limit_pins(connection, [*there.values(), *(row.memory for row in rows if row.memory.id in written)])
         await vectors.enqueue(connection, written, parts.clock())
         await schedule_daily(parts, connection, parts.clock())

@@ -76,10 +76,11 @@ async def test_the_trail_is_read_page_by_page(client: httpx2.AsyncClient) -> Non
 
 async def test_a_key_can_be_asked_what_it_opens(client: httpx2.AsyncClient, parts: Parts) -> None:
     scopes = ["read", "write", "forget", "admin"]
-    assert (await client.get("/v1/key")).json() == {"id": "local", "pool": "default", "scopes": scopes}
+    free = {"client": None, "project": None}
+    assert (await client.get("/v1/key")).json() == {"id": "local", "pool": "default", "scopes": scopes, **free}
     key = await create_key(parts, name="a", pool="default", scopes=["forget", "read"])
     found = (await client.get("/v1/key", headers={"Authorization": f"Bearer {key.key}"})).json()
-    assert found == {"id": key.id, "pool": "default", "scopes": ["read", "forget"]}
+    assert found == {"id": key.id, "pool": "default", "scopes": ["read", "forget"], **free}
 
 
 @pytest.mark.parametrize("query", ["limit=0", "limit=5000", "before=0", "before=99999999999999999999", "who=me"])

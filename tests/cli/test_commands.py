@@ -288,6 +288,14 @@ def test_keys_are_made_listed_and_revoked(tmp_path: Path) -> None:
     assert "revoked" in esker("key", "list", **there).stdout
     assert "no key" in esker("key", "revoke", "laptop", **there).stderr
     assert "no pool" in esker("key", "create", "x", "--pool", "nowhere", **there).stderr
+    bound = esker("key", "create", "codex", "--client", "codex", "--project", "Acme/Shop", **there)
+    assert "It writes only sessions of codex." in bound.stderr.replace("\n", " ")
+    assert "only project acme/shop" in bound.stderr.replace("\n", " ")
+    [_, shown] = json.loads(esker("key", "list", "--json", **there).stdout)
+    assert (shown["client"], shown["project"], shown["scopes"]) == ("codex", "acme/shop", ["read", "write"])
+    assert "acme/shop" in esker("key", "list", **there).stdout
+    everything = esker("key", "create", "x", "--project", "shop", "--scopes", "read,forget", **there)
+    assert (everything.returncode, "--project" in everything.stderr) == (1, True)
     assert esker("pool", "create", "Bad Name", **there).returncode == 1
 
 

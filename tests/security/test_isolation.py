@@ -1,7 +1,8 @@
-"""Isolation as a matrix: every way into the server, with the ids, filters and cursors of another pool.
+"""Isolation as a matrix: every way into the server, with the ids, filters and cursors of another pool or project.
 
 A caller of one pool must get the same answer for what another pool has as for what nobody has, see none of its words,
-and change nothing in it. All of it holds with the statements as they are, and by row-level security alone.
+and change nothing in it. All of it holds with the statements as they are, and by row-level security alone. It holds too
+for a key that is bound to another project of the same pool; what reaches over projects is refused to it.
 """
 
 import asyncio
@@ -22,11 +23,16 @@ from esker.server.app import make_app, make_parts
 from esker.server.cli.main import VERBS
 from esker.server.core.clock import system_clock
 from esker.server.core.config.settings import Settings
-from esker.server.core.records import JobKind
+from esker.server.core.errors import Forbidden
+from esker.server.core.records import JobKind, Principal
 from esker.server.db.database import Database
 from esker.server.db.embedded import OWNER, Cluster
+from esker.server.rest.access import OPEN_PATHS
+from esker.server.rest.bound_keys import check_binding
 from esker.server.tools.instructions import INSTRUCTIONS
 from esker.server.tools.scopes import SCOPES as TOOLS
+from esker.server.usecases.authenticate import create_pool
+from esker.server.usecases.parts import Parts
 from tests.support.kept_servers import KeptDatabase
 from tests.support.mcp_clients import connected
 from tests.support.processes import esker
@@ -36,7 +42,10 @@ from tests.support.two_pools import (
     everything_of,
     filled_in,
     filled_pool,
+    filled_project,
     missing_ids,
+    rows_of,
+    with_bound_key,
     without_pool_conditions,
 )
 from tests.support.waiting import PATIENCE
@@ -44,12 +53,16 @@ from tests.support.waiting import PATIENCE
 
 @dataclass(frozen=True)
 class Ask:
-    """One request; kinds of ids in braces. `same` is whether its answer does not depend on when it is asked."""
+    """One request; kinds of ids in braces. `same` is whether its answer does not depend on when it is asked.
+
+    `name` says that it takes a name which a pool has only once, so that one of another project is refused.
+    """
 
     query: dict[str, Any] = field(default_factory=dict[str, Any])
     body: Any = None
     path: dict[str, str] = field(default_factory=dict[str, str])
     same: bool = True
+    name: bool = False
 
 
 MEMORY_IDS = [Ask(path={"memory_id": kind}) for kind in ("{memory}", "{observation}", "{passage}")]
@@ -59,7 +72,7 @@ SAID = {"messages": [{"external_id": "x", "role": "user", "content": "Hello."}]}
 WAIT = {"wait": "true"}
 
 ROUTES: dict[tuple[str, str], list[Ask]] = {
-    ("POST", "/v1/sessions"): [Ask(body={"client": "api", "external_id": "{other}-1"}, same=False)],
+    ("POST", "/v1/sessions"): [Ask(body={"client": "api", "external_id": "{other}-1"}, same=False, name=True)],
     ("GET", "/v1/sessions"): [Ask(same=False), Ask({"before": "{session}"}), Ask({"external_id": "x-{other}"})],
     ("GET", "/v1/sessions/{session_id}"): SESSION,
     ("GET", "/v1/sessions/{session_id}/messages"): SESSION,
@@ -78,11 +91,11 @@ ROUTES: dict[tuple[str, str], list[Ask]] = {
     ("GET", "/v1/sessions/{session_id}/memory"): SESSION,
     ("POST", "/v1/memories"): [
         Ask(body={"content": "Mine.", "session_id": "{session}"}),
-        Ask(body={"content": "Mine by name.", "external_id": "{external}"}, same=False),
+        Ask(body={"content": "Mine by name.", "external_id": "{external}"}, same=False, name=True),
     ],
     ("POST", "/v1/memories/batch"): [
         Ask(body={"memories": [{"content": "One."}, {"content": "Two.", "session_id": "{session}"}]}),
-        Ask(body={"memories": [{"content": "Three.", "external_id": "{external}"}]}, same=False),
+        Ask(body={"memories": [{"content": "Three.", "external_id": "{external}"}]}, same=False, name=True),
     ],
     ("GET", "/v1/memories"): [
         Ask({"limit": "1000", "include_superseded": "true"}, same=False),
@@ -146,6 +159,26 @@ ROUTES: dict[tuple[str, str], list[Ask]] = {
     ("GET", "/docs/oauth2-redirect"): [Ask()],
     ("GET", "/redoc"): [Ask()],
     ("*", "/mcp"): [],  # see the tools and the resources
+}
+
+# Routes that reach over the projects of a pool, and so are refused to a key of one.
+CROSSING = {
+    ("DELETE", "/v1/memories/{memory_id}"),
+    ("POST", "/v1/memories/{memory_id}/confirm"),
+    ("POST", "/v1/forget"),
+    ("GET", "/v1/forget/{receipt_id}"),
+    ("DELETE", "/v1/forget/{receipt_id}"),
+    ("POST", "/v1/quarantines"),
+    ("GET", "/v1/quarantines"),
+    ("DELETE", "/v1/quarantines/{quarantine_id}"),
+    ("GET", "/v1/retention"),
+    ("PUT", "/v1/retention"),
+    ("POST", "/v1/reflect"),
+    ("GET", "/v1/export"),
+    ("POST", "/v1/import"),
+    ("GET", "/v1/spend"),
+    ("GET", "/v1/audit"),
+    ("GET", "/metrics"),
 }
 
 TOOL_CALLS: dict[str, list[dict[str, Any]]] = {
@@ -218,12 +251,17 @@ OTHER_VERBS = {
 
 @dataclass
 class Two:
-    """Two pools of one server: `mine` asks, `theirs` has what it must not get."""
+    """Two pools of one server, or projects of one pool: `mine` asks, `theirs` has what it must not get."""
 
     url: str
     owner: psycopg.Connection
     mine: FilledPool
     theirs: FilledPool
+
+    @property
+    def bound(self) -> bool:
+        """Whether the caller has a key of a project."""
+        return self.mine.alone_in is not None
 
     def targets(self) -> list[dict[str, str]]:
         """Return the ids of the other pool, and ids that nobody has."""
@@ -233,16 +271,30 @@ class Two:
         ]
 
 
-@pytest.fixture(scope="module", params=["statements as they are", "row-level security alone"])
+BOUND = "a key of another project"
+
+
+async def _pools(parts: Parts, url: str) -> tuple[FilledPool, FilledPool]:
+    mine = await filled_pool(parts, url, "mine", "aardvarkish")
+    return mine, await filled_pool(parts, url, "theirs", "bumblebeeish")
+
+
+async def _projects(parts: Parts, url: str) -> tuple[FilledPool, FilledPool]:
+    pool = await create_pool(parts, "shared")
+    mine = await filled_project(parts, url, pool.id, pool.name, "mine", "aardvarkish")
+    theirs = await filled_project(parts, url, pool.id, pool.name, "theirs", "bumblebeeish")
+    return await with_bound_key(parts, url, pool.name, mine), theirs
+
+
+@pytest.fixture(scope="module", params=["statements as they are", "row-level security alone", BOUND])
 async def two(request: pytest.FixtureRequest, cluster: Cluster) -> AsyncGenerator[Two]:
-    """Two filled pools."""
+    """Two filled pools, or two filled projects and a key of one."""
     database = await KeptDatabase.made(cluster)
     settings = Settings.from_environment({"ESKER_EMBEDDER": "none"})
     parts = make_parts(settings, database.open, system_clock)
     served = make_parts(settings, Database(database.url), system_clock)
     async with serving(served) as url:
-        mine = await filled_pool(parts, url, "mine", "aardvarkish")
-        theirs = await filled_pool(parts, url, "theirs", "bumblebeeish")
+        mine, theirs = await (_projects(parts, url) if request.param == BOUND else _pools(parts, url))
         for pool in (mine, theirs):
             await database.owner.execute(SPENT, {"pool": pool.pool_id, "model": f"model-{pool.word}"})
         owner_url = database.url.replace("esker_app@", f"{OWNER}@")
@@ -309,11 +361,26 @@ def test_every_way_into_the_server_is_in_the_matrix() -> None:
     assert set(JOBS) == set(get_args(JobKind))
 
 
+def test_every_route_is_decided_for_keys_of_a_project() -> None:
+    """A route that is in no list is refused to them, and this test asks for a decision."""
+    key = Principal("p", "p", "key", frozenset(("read", "write")), project="shop")
+
+    def is_refused(method: str, path: str) -> bool:
+        try:
+            check_binding(key, "POST" if method == "*" else method, re.sub(r"\{\w+\}", "x", path))
+        except Forbidden:
+            return True
+        return False
+
+    open_to_all = {("GET", path) for path in OPEN_PATHS}
+    assert {route for route in of_the_app() - open_to_all if is_refused(*route)} == CROSSING
+
+
 @pytest.mark.parametrize("route", ROUTES, ids=" ".join)
 async def test_a_route_gives_nothing_of_another_pool_and_changes_nothing_there(
     two: Two, route: tuple[str, str]
 ) -> None:
-    before = everything_of(two.owner, two.theirs.pool_id)
+    before = rows_of(two.owner, two.theirs)
     for case in ROUTES[route]:
         answers: list[tuple[int, str]] = []
         for ids in two.targets():
@@ -321,14 +388,18 @@ async def test_a_route_gives_nothing_of_another_pool_and_changes_nothing_there(
             refuse_leak(two, answer.text, ids)
             answers.append((answer.status_code, told(answer.text, ids)))
         theirs, nobodys = answers
+        if two.bound and case.name:
+            assert theirs[0] in (403, 409), case
+            continue
         assert theirs[0] == nobodys[0] < 500, case
+        assert (theirs[0] == 403) >= (two.bound and route in CROSSING), case
         assert theirs == nobodys or not case.same, case
-    assert everything_of(two.owner, two.theirs.pool_id) == before
+    assert rows_of(two.owner, two.theirs) == before
 
 
 @pytest.mark.parametrize("tool", TOOL_CALLS)
 async def test_a_tool_gives_nothing_of_another_pool_and_changes_nothing_there(two: Two, tool: str) -> None:
-    before = everything_of(two.owner, two.theirs.pool_id)
+    before = rows_of(two.owner, two.theirs)
     async with connected(two.url, "auto", two.mine.key) as client:
         for case in TOOL_CALLS[tool]:
             answers: list[str] = []
@@ -338,7 +409,7 @@ async def test_a_tool_gives_nothing_of_another_pool_and_changes_nothing_there(tw
                 refuse_leak(two, f"{shown} {json.dumps(answer.structured_content)}", ids)
                 answers.append(told(f"{answer.is_error} {shown}", ids))
             assert answers[0] == answers[1], case
-    assert everything_of(two.owner, two.theirs.pool_id) == before
+    assert rows_of(two.owner, two.theirs) == before
 
 
 async def test_resources_and_instructions_have_nothing_of_another_pool(two: Two) -> None:
@@ -359,7 +430,7 @@ async def test_resources_and_instructions_have_nothing_of_another_pool(two: Two)
 async def test_a_verb_shows_nothing_of_another_pool_and_changes_nothing_there(
     two: Two, verb: str, tmp_path: Path
 ) -> None:
-    before = everything_of(two.owner, two.theirs.pool_id)
+    before = rows_of(two.owner, two.theirs)
     there = {"ESKER_URL": two.url, "ESKER_KEY": two.mine.key, "ESKER_STATE_DIR": str(tmp_path / "state")}
     ids = two.targets()[0] | {"folder": str(tmp_path)}
     for arguments in ASKING_VERBS[verb]:
@@ -368,22 +439,28 @@ async def test_a_verb_shows_nothing_of_another_pool_and_changes_nothing_there(
         refuse_leak(two, done.stdout + done.stderr, ids)
     for path in files_in(tmp_path):
         refuse_leak(two, path.read_text(errors="replace"), {})
-    assert everything_of(two.owner, two.theirs.pool_id) == before
+    assert rows_of(two.owner, two.theirs) == before
 
 
 async def test_what_is_counted_is_counted_in_the_own_pool(two: Two) -> None:
-    rows = everything_of(two.owner, two.mine.pool_id)
+    rows = rows_of(two.owner, two.mine)
     status = (await two.mine.client.get("/v1/status")).json()
     assert status["sessions"] == len(rows["sessions"])
     assert status["messages"] == len(rows["messages"])
     assert status["passages"] == len(rows["passages"])
     assert sum(status["memories"].values()) + status["superseded"] == len(rows["memories"])
-    assert status["jobs"] + status["failed_jobs"] == len(rows["jobs"])
+    daily = 1 if two.bound else 0  # it is of the pool
+    assert status["jobs"] + status["failed_jobs"] == len(rows["jobs"]) + daily
+    if two.bound:
+        return
     spent = (await two.mine.client.get("/v1/spend")).json()["days"]
     assert [day["model"] for day in spent] == [f"model-{two.mine.word}"]
 
 
 async def test_an_import_of_another_pools_file_takes_nothing_from_that_pool(two: Two) -> None:
+    if two.bound:
+        assert (await two.mine.client.post("/v1/import", content=b"{}")).status_code == 403
+        return
     before = everything_of(two.owner, two.theirs.pool_id)
     file = (await two.theirs.client.get("/v1/export")).content
     record = everything_of(two.owner, two.theirs.pool_id)
@@ -407,9 +484,9 @@ JOBS: dict[str, str] = {
 
 @pytest.mark.parametrize("kind", JOBS)
 async def test_a_job_of_one_pool_changes_nothing_in_another(two: Two, kind: str) -> None:
-    before = everything_of(two.owner, two.theirs.pool_id)
+    before = rows_of(two.owner, two.theirs)
     path = filled_in(JOBS[kind], two.mine.ids)
     await two.mine.client.post(f"/v1/sessions/{two.mine.ids['session']}/messages", json=SAID)
     answer = await two.mine.client.post(path, params=WAIT, json={"min_age_days": 0} if kind == "reflect_pool" else None)
-    assert answer.status_code in (200, 202), answer.text
-    assert everything_of(two.owner, two.theirs.pool_id) == before
+    assert answer.status_code in ((403,) if two.bound and kind == "reflect_pool" else (200, 202)), answer.text
+    assert rows_of(two.owner, two.theirs) == before

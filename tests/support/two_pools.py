@@ -1,10 +1,11 @@
-"""Two pools of one server, filled alike with different words, and what may be read of them."""
+"""Two pools of one server, or two projects of one, filled alike with different words, and all that they have."""
 
+import json
 import re
 import sys
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, LiteralString, cast
 
 import httpx2
@@ -12,7 +13,7 @@ import psycopg
 from psycopg import sql
 
 from esker.server.db.statements import Statements
-from esker.server.usecases.authenticate import SCOPES, create_key, create_pool
+from esker.server.usecases.authenticate import SCOPES, NewKey, create_key, create_pool
 from esker.server.usecases.parts import Parts
 from tests.support.api import observed, opened, said
 from tests.support.reflecting import OVERTAKEN
@@ -28,7 +29,10 @@ _TABLES: LiteralString = """
 
 @dataclass
 class FilledPool:
-    """A pool with one of everything; `word` is in all that was said in it, and `ids` are of one thing of each kind."""
+    """A pool with one of everything; `word` is in all that was said in it, and `ids` are of one thing of each kind.
+
+    With `alone_in`, it is everything of that project in a pool, and nothing of it is without a project.
+    """
 
     name: str
     pool_id: str
@@ -37,20 +41,41 @@ class FilledPool:
     client: httpx2.AsyncClient
     key: str
     ids: dict[str, str] = field(default_factory=dict[str, str])
+    alone_in: str | None = None
 
 
 async def filled_pool(parts: Parts, url: str, name: str, word: str) -> FilledPool:
     """Make a pool with a key of all scopes and fill it over HTTP."""
     made = await create_pool(parts, name)
     key = await create_key(parts, name="k", pool=name, scopes=list(SCOPES))
-    client = httpx2.AsyncClient(base_url=url, timeout=PATIENCE, headers={"Authorization": f"Bearer {key.key}"})
-    pool = FilledPool(name, made.id, word, key.id, client, key.key)
+    pool = FilledPool(name, made.id, word, key.id, _client(url, key), key.key)
     await _fill(pool)
     return pool
 
 
+async def filled_project(parts: Parts, url: str, pool_id: str, pool: str, name: str, word: str) -> FilledPool:
+    """Fill the project `project-of-NAME` of a pool with a key of all scopes."""
+    key = await create_key(parts, name=name, pool=pool, scopes=list(SCOPES))
+    alone_in = f"project-of-{name}"
+    filled = FilledPool(name, pool_id, word, key.id, _client(url, key), key.key, alone_in=alone_in)
+    await _fill(filled)
+    return filled
+
+
+async def with_bound_key(parts: Parts, url: str, pool: str, filled: FilledPool) -> FilledPool:
+    """Return a filled project whose caller has a key that is bound to it."""
+    await filled.client.aclose()
+    key = await create_key(parts, name=f"bound-{filled.name}", pool=pool, project=filled.alone_in)
+    return replace(filled, key_id=key.id, key=key.key, client=_client(url, key))
+
+
+def _client(url: str, key: NewKey) -> httpx2.AsyncClient:
+    return httpx2.AsyncClient(base_url=url, timeout=PATIENCE, headers={"Authorization": f"Bearer {key.key}"})
+
+
 async def _fill(pool: FilledPool) -> None:
     client, word, project = pool.client, pool.word, f"project-of-{pool.name}"
+    everywhere = {"project": pool.alone_in} if pool.alone_in else {}
     session = await opened(client, f"{pool.name}-1", project=project)
     decided = f"We decided that the {word} boat is painted blue."
     await said(client, session, {"external_id": f"m-{word}", "role": "user", "content": decided})
@@ -60,14 +85,16 @@ async def _fill(pool: FilledPool) -> None:
     assert reflected["reflection_ids"], reflected
     note = {"content": f"The {word} is ripe.", "project": project, "tags": [f"tag-of-{pool.name}"]}
     memory = (await client.post("/v1/memories", json={**note, "external_id": f"e-{pool.name}"})).json()["id"]
-    await client.post("/v1/memories", json={"content": f"A {word} a day.", "kind": "manual"})
+    await client.post("/v1/memories", json={"content": f"A {word} a day.", "kind": "manual", **everywhere})
     passages = (await client.post("/v1/recall", json={"query": word, "tier": "passages"})).json()["hits"]
     await client.get(f"/v1/sessions/{session}/pack")
     used = {"input_tokens": 10, "output_tokens": 1, "model": "m", "request_id": f"r-{pool.name}"}
     await client.post(f"/v1/sessions/{session}/usage", json=used)
-    wrong = (await client.post("/v1/memories", json={"content": f"The {word} was a mistake."})).json()["id"]
+    wrong = (await client.post("/v1/memories", json={"content": f"The {word} was a mistake.", **everywhere})).json()[
+        "id"
+    ]
     receipt = (await client.post("/v1/forget", json={"ids": [wrong]})).json()["id"]
-    apart = await opened(client, f"{pool.name}-2")
+    apart = await opened(client, f"{pool.name}-2", **everywhere)
     await said(client, apart, f"We decided to sell the {word} shed.")
     await observed(client, apart)
     quarantine = (await client.post("/v1/quarantines", json={"session_id": apart})).json()["id"]
@@ -122,6 +149,23 @@ def everything_of(owner: psycopg.Connection, pool_id: str) -> dict[str, list[str
     for table, row in owner.execute(query, {"pool": pool_id}, prepare=True):
         rows[table].append(row)
     return rows
+
+
+def rows_of(owner: psycopg.Connection, pool: FilledPool) -> dict[str, list[str]]:
+    """Return all rows of a filled pool by table, or those of its project: with its name, a session or a text of it."""
+    rows = everything_of(owner, pool.pool_id)
+    if pool.alone_in is None:
+        return rows
+    read = {table: [(row, json.loads(row)) for row in found] for table, found in rows.items()}
+    own = [row for table in ("sessions", "memories", "passages") for _, row in read[table]]
+    own = [row for row in own if row["project"] == pool.alone_in]
+    ids, numbers = {row["id"] for row in own}, {row["number"] for row in own if "number" in row}
+
+    def is_own(row: Mapping[str, Any]) -> bool:
+        named = {row.get(name) for name in ("id", "session_id", "memory_id", "subject")}
+        return row.get("project") == pool.alone_in or bool(named & ids) or row.get("number") in numbers
+
+    return {table: [text for text, row in found if is_own(row)] for table, found in read.items() if table != "api_keys"}
 
 
 @contextmanager

@@ -10,6 +10,11 @@ SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY
 -- Limit this transaction to the rows of one pool, under a role that cannot bypass this; both settings end with it.
 SELECT set_config('role', 'esker_app', true), set_config('esker.pool_id', %(pool)s, true)
 
+-- name: enter_project
+-- The same for one project of a pool, under the role that sees only this project and what belongs to none.
+SELECT set_config('role', 'esker_project', true), set_config('esker.pool_id', %(pool)s, true),
+       set_config('esker.project', %(project)s, true)
+
 -- name: begin
 -- Begin a transaction in a pipeline.
 BEGIN

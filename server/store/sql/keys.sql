@@ -1,6 +1,6 @@
 -- name: find
--- The pool and the scopes of a valid key, by its hash.
-SELECT pool_id::text, pool_name, key_id, scopes, last_used_on FROM find_api_key(%(hash)s, %(now)s)
+-- The pool, the scopes and the binding of a valid key, by its hash.
+SELECT pool_id::text, pool_name, key_id, scopes, last_used_on, client, project FROM find_api_key(%(hash)s, %(now)s)
 
 -- name: keyless
 -- A pool by its name, and whether any pool has ever had a key.
@@ -18,13 +18,15 @@ WHERE pool_id = current_pool() AND id = %(id)s AND (last_used_on IS NULL OR last
 
 -- name: insert
 -- Store a new key's hash; the key itself is never stored. Does nothing if its name is taken.
-INSERT INTO api_keys (pool_id, id, name, prefix, key_hash, scopes, created_at, expires_at)
-VALUES (current_pool(), %(id)s, %(name)s, %(prefix)s, %(hash)s, %(scopes)s, %(now)s, %(expires)s)
+INSERT INTO api_keys (pool_id, id, name, prefix, key_hash, scopes, client, project, created_at, expires_at)
+VALUES (current_pool(), %(id)s, %(name)s, %(prefix)s, %(hash)s, %(scopes)s, %(client)s, %(project)s, %(now)s,
+        %(expires)s)
 ON CONFLICT (pool_id, name) WHERE revoked_at IS NULL DO NOTHING
 
 -- name: list
 -- The keys of this pool, revoked ones included.
-SELECT id, name, prefix, scopes, created_at, expires_at, revoked_at, last_used_on FROM api_keys ORDER BY created_at, id
+SELECT id, name, prefix, scopes, client, project, created_at, expires_at, revoked_at, last_used_on
+FROM api_keys ORDER BY created_at, id
 
 -- name: revoke
 -- Revoke a key by its id or its name.

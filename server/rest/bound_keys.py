@@ -1,0 +1,44 @@
+"""The requests of bound keys: a route is closed to keys of a project until it is listed here."""
+
+import re
+
+from esker.server.core.errors import Forbidden
+from esker.server.core.records import Principal
+
+# Each of them stays within the project of the key, by the view of the database that it gets, or has nothing of a pool.
+_OF_A_PROJECT = re.compile(
+    r"""
+      (?:GET|POST)\ /v1/sessions
+    | GET\ /v1/sessions/[^/]+(?:/(?:messages|pack|memory))?
+    | POST\ /v1/sessions/[^/]+/(?:messages|observe|reflect|events|context|usage)
+    | (?:GET|POST)\ /v1/memories
+    | POST\ /v1/memories/batch
+    | (?:GET|PATCH)\ /v1/memories/[^/]+
+    | GET\ /v1/memories/[^/]+/sources
+    | POST\ /v1/recall
+    | GET\ /v1/reflections(?:/[^/]+(?:/diff)?)?
+    | POST\ /v1/reflections/[^/]+/undo
+    | GET\ /v1/(?:briefing|projects|status|key)
+    | GET\ /(?:openapi\.json|docs|docs/oauth2-redirect|redoc)
+    | [A-Z]+\ /mcp
+    """,
+    re.VERBOSE,
+)
+# It writes sessions of any client.
+_OF_ALL_CLIENTS = "/v1/import"
+
+
+def check_binding(principal: Principal, method: str, path: str) -> None:
+    """Raise Forbidden for a request that reaches beyond the project or the client of a key."""
+    if principal.project is not None:
+        asked = f"{'GET' if method == 'HEAD' else method} {path}"
+        if not _OF_A_PROJECT.fullmatch(asked):
+            raise Forbidden(
+                f"This key is bound to the project {principal.project!r}, and this request may reach beyond it.",
+                hint=f"Use a key of pool {principal.pool_name} that is not bound to a project.",
+            )
+    if principal.client is not None and path == _OF_ALL_CLIENTS:
+        raise Forbidden(
+            f"This key is bound to the client {principal.client!r}, and an import writes sessions of all clients.",
+            hint=f"Use a key of pool {principal.pool_name} that is not bound to a client.",
+        )
