@@ -233,6 +233,7 @@ OTHER_VERBS = {
     "hook": "opens sessions and sends messages, as the routes above",
     "demo": "runs a server of its own",
     "install": "writes files of clients",
+    "setup": "writes the settings file of the user",
     "uninstall": "writes files of clients",
     "ingest": "opens sessions and sends messages, as the routes above",
     "exclude": "writes a file of the user",
