@@ -79,7 +79,7 @@ def read_transcript(path: Path, opener: Opener = opened_plain) -> ParsedTranscri
 def _copied_lines(path: Path, opener: Opener) -> tuple[int, int]:
     """Return the numbers of the first and the last line that a fork copied; (1, 0) if the rollout is not a fork."""
     lines = json_lines(path, SkippedLines(), opener)
-    number, header = next(lines, (0, {}))
+    number, header = next(lines, (0, JsonLine()))
     beginning = list(islice(lines, _LINES_BEFORE_A_TURN))
     meta = as_object(header.get("payload"))
     if header.get("type") != "session_meta" or not is_fork(meta, (line for _, line in beginning)):

@@ -36,10 +36,15 @@ exports = typer.Typer(
 )
 app.add_typer(exports, name="export")
 
+
+def _stored_name(name: str | None) -> str | None:
+    return project_name(name) if name else name
+
+
 ExportedProject = Annotated[
     str | None,
     typer.Option(
-        callback=lambda name: project_name(name) if name else name,
+        callback=_stored_name,
         help="Only this project, and rows without a project.",
     ),
 ]

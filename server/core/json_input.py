@@ -7,7 +7,7 @@ lost for them. Input that cannot be cleaned without guessing (broken syntax, ext
 import json
 import math
 import re
-from typing import Any, NoReturn, TypeAlias
+from typing import Any, NoReturn, TypeAlias, cast
 
 from esker.server.core.errors import InvalidInput
 
@@ -85,6 +85,11 @@ def clean_document(document: bytes) -> bytes:
         return json.dumps(parse_json(document)).encode()
     except InvalidInput:
         return document
+
+
+def object_of(value: object) -> dict[str, Any]:
+    """Return a JSON object, or an empty one for any other value."""
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
 
 
 def text_characters(content: Json) -> int:

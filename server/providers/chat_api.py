@@ -6,6 +6,7 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, cast
 
 from esker.server.core.errors import ModelDown, ModelFailed
+from esker.server.core.json_input import object_of
 from esker.server.core.records import TokenUse
 from esker.server.core.redaction import error_text
 from esker.server.providers.answer_schema import schema_of
@@ -103,15 +104,15 @@ class ChatWire:
         """Return the message of an answer, and why it ended. Raises ModelFailed."""
         if problem := answer.get("error"):
             # Some servers answer 200 and put the error of the one behind them into the body.
-            code = problem.get("code") if isinstance(problem, dict) else None
+            code = object_of(problem).get("code")
             message = _message_of(answer) or json.dumps(problem)
             raise refusal(self._model, code if isinstance(code, int) else 500, message, request)
         choices: Any = answer.get("choices")
-        choice: Any = choices[0] if isinstance(choices, list) and choices else None
-        message: Any = choice.get("message") if isinstance(choice, dict) else None
-        if not isinstance(message, dict) or not isinstance(message.get("content"), str | list | None):
+        choice = object_of(cast("list[object]", choices)[0] if isinstance(choices, list) and choices else None)
+        message = choice.get("message")
+        if not isinstance(message, dict) or not isinstance(object_of(message).get("content"), str | list | None):
             raise ModelFailed(f"{self._model} {_NO_ANSWER}.")
-        return cast("Mapping[str, Any]", message), _STOPS.get(choice.get("finish_reason"), "end")
+        return object_of(message), _STOPS.get(choice.get("finish_reason"), "end")
 
 
 async def probe_chat(endpoint: Endpoint) -> str | None:
@@ -172,12 +173,12 @@ def _text(message: Mapping[str, Any]) -> str:
     """Return the text of a message: the input of our tool if it was called, else its text."""
     calls: Any = message.get("tool_calls")
     for call in cast("Sequence[Any]", calls) if isinstance(calls, list) else ():
-        function: Any = call.get("function") if isinstance(call, dict) else None
-        if isinstance(function, dict) and isinstance(given := cast("dict[str, Any]", function).get("arguments"), str):
+        given = object_of(object_of(call).get("function")).get("arguments")
+        if isinstance(given, str):
             return given
     content: Any = message.get("content")
     if isinstance(content, list):
-        parts = [cast("dict[str, Any]", part).get("text") for part in content if isinstance(part, dict)]
+        parts = [object_of(part).get("text") for part in cast("list[object]", content)]
         return "".join(part for part in parts if isinstance(part, str))
     return content or ""
 

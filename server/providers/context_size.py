@@ -107,10 +107,10 @@ async def _json(client: httpx2.AsyncClient, address: str) -> Mapping[str, Any]:
 
 
 def _entries(listed: object) -> list[dict[str, Any]]:
-    return list(_objects(listed)) if isinstance(listed, list) else []
+    return list(_objects(cast("list[object]", listed))) if isinstance(listed, list) else []
 
 
-def _objects(listed: object) -> Iterator[dict[str, Any]]:
-    for each in cast("list[object]", listed):
+def _objects(listed: list[object]) -> Iterator[dict[str, Any]]:
+    for each in listed:
         if isinstance(each, dict):
             yield cast("dict[str, Any]", each)

@@ -45,7 +45,8 @@ def write_settings(file: Path, changes: Mapping[str, str | int | float | None]) 
         file.parent.mkdir(parents=True, exist_ok=True)
         document = tomlkit.parse(file.read_text(encoding="utf-8") if file.exists() else "")
         for name, value in changes.items():
-            document.pop(name, None)
+            if name in document:
+                document.remove(name)
             if value is not None:
                 document[name] = value
         part = file.with_name(f".{file.name}.{os.getpid()}")
