@@ -212,7 +212,7 @@ def create_key(
         may_be_first=True,
     )
     if as_json:
-        print_json(made)
+        print_json({**asdict(made), "clients_without_key": keyless_clients()})
     else:
         say(made.key)
         note(f"The key is not shown again. It opens pool {made.pool} for {', '.join(made.scopes)}.{_bound(made)}")

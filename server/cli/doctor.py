@@ -15,6 +15,7 @@ from esker.server.agents.api import Api
 from esker.server.agents.hook_log import HookLog
 from esker.server.agents.spool import Spool
 from esker.server.cli.database import lacking, settings_for, with_database
+from esker.server.cli.install import keyless_clients
 from esker.server.cli.output import AsJson, DataDir, print_json, say
 from esker.server.core.config.client_settings import ClientSettings
 from esker.server.core.config.settings import Settings
@@ -316,6 +317,12 @@ def _hooks() -> Iterator[Finding]:
             "warning",
             f"{client.state_dir} cannot be written, so hooks lose what they cannot send at once.",
             "Choose another directory with ESKER_STATE_DIR.",
+        )
+    if client.key and (keyless := keyless_clients()):
+        yield Finding(
+            "warning",
+            f"{', '.join(keyless)}: hooks and MCP servers send no key, so a server that needs one refuses them.",
+            f"Set ESKER_KEY where they start, and run `esker install {' '.join(keyless)} --with-key`.",
         )
     log = HookLog(client.state_dir)
     for name, (count, last) in log.failures().items():

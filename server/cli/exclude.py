@@ -8,6 +8,7 @@ import typer
 from esker.server.cli.output import AsJson, note, print_json, say, table
 from esker.server.core.config.client_settings import ClientSettings, state_dir, variable
 from esker.server.core.config.exclusion_list import ExclusionList
+from esker.server.core.config.exclusion_patterns import parse_pattern
 from esker.server.core.errors import InvalidInput
 
 app = typer.Typer(add_completion=False)
@@ -36,12 +37,24 @@ def exclude(
         print_json({"removed" if remove else "added": changed, "list": kept.patterns()})
         return
     for pattern in changed:
-        say(f"{pattern} is {'no longer' if remove else 'now'} in {kept.path}.")
+        say(f"{_described(pattern)} is {'no longer' if remove else 'now'} in {kept.path}.")
+        if not remove and _looks_like_a_folder(pattern):
+            note(f"Here is a folder {pattern}: to exclude the directory, write {os.path.abspath(pattern)}.")
     for pattern in patterns:
         if pattern.strip() not in changed:
             say(f"{pattern} was {'not' if remove else 'already'} in the list; nothing changed.")
     if changed and not remove:
         note("Messages that were sent before stay in memory; `esker forget` deletes them.")
+
+
+def _described(pattern: str) -> str:
+    kind = "directory" if parse_pattern(pattern).is_directory else "project"
+    return f"The {kind} {pattern}"
+
+
+def _looks_like_a_folder(pattern: str) -> bool:
+    """Return whether a pattern that is read as a project is also the name of a folder here."""
+    return not parse_pattern(pattern).is_directory and os.path.isdir(pattern)
 
 
 def _show(kept: ExclusionList, as_json: bool) -> None:

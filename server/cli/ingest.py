@@ -307,10 +307,10 @@ def _show_skipped(read: _ReadResult) -> None:
     if read.unchanged:
         say(f"{counted(read.unchanged, 'file')} unchanged since the last run; --again sends everything again.")
     if read.excluded:
-        say(f"{counted(read.excluded, 'session')} skipped: ESKER_EXCLUDE names the project.")
+        say(f"{counted(read.excluded, 'session')} skipped: an exclusion covers them (`esker exclude`).")
     if read.excluded_messages:
         counts = counted(read.excluded_messages, "message")
-        say(f"{counts} skipped: ESKER_EXCLUDE names the directory in which the session was at that time.")
+        say(f"{counts} skipped: an exclusion covers the directory in which the session was at that time.")
     if read.others:
         say(f"{counted(len(read.others), 'other file is not a transcript', 'other files are not transcripts')}.")
 

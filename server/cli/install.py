@@ -84,9 +84,13 @@ def install(
     everything: All = False,
     scope: ScopeOption = USER,
     with_key: Annotated[
-        bool,
-        typer.Option("--with-key", help=f"Have clients send the key in {KEY_VARIABLE}, even if it is not set here."),
-    ] = False,
+        bool | None,
+        typer.Option(
+            "--with-key/--without-key",
+            help=f"Have clients send the key in {KEY_VARIABLE}, or not. By default they do if it is set here, or if an"
+            " earlier installation had them do so.",
+        ),
+    ] = None,
     keep_key: Annotated[
         bool,
         typer.Option(
@@ -101,11 +105,13 @@ def install(
 ) -> None:
     """Set agent CLIs up for Esker: its MCP server and its hooks. Shows the changes and asks before it writes them."""
     settings = _settings()
-    target = _target(settings, scope, with_key=with_key or settings.key is not None)
+    originals = Originals(settings.state_dir / _ORIGINALS)
+    if with_key is None:
+        with_key = settings.key is not None or _sends_key(originals, clients or [])
+    target = _target(settings, scope, with_key=with_key)
     check_address(settings.url)
     left_out = _absent_clients(target) if everything and not clients else {}
     chosen = _chosen_clients(clients, everything, target, left_out)
-    originals = Originals(settings.state_dir / _ORIGINALS)
     edits = edits_to_install(chosen, target, originals)
     changes = any(edit.changes for edit in edits)
     notes = [*_notes_on_copies(edits), *_install_notes(target)] if changes else []
@@ -157,6 +163,11 @@ def keyless_clients() -> list[str]:
     for original in originals.all():
         with_key[original.client] = with_key.get(original.client, False) or _names_key(original.path)
     return [client for client, has_key in with_key.items() if not has_key]
+
+
+def _sends_key(originals: Originals, clients: Sequence[str]) -> bool:
+    """Return whether one of these clients, or of all if none is named, is set up to send the key."""
+    return any(_names_key(each.path) for each in originals.all() if not clients or each.client in clients)
 
 
 def _names_key(path: Path) -> bool:

@@ -10,13 +10,14 @@ import typer
 from esker.server.agents.local_zone import local_zone
 from esker.server.agents.project import is_excluded, repository_of
 from esker.server.cli.connection import Api, connect
-from esker.server.cli.output import AsJson, print_json, say
+from esker.server.cli.output import AsJson, note, print_json, say
 from esker.server.cli.sessions import resolve_session
 from esker.server.cli.times import ACCEPTED, as_sent, typed_time
 from esker.server.core.clock import system_clock
 from esker.server.core.config.client_settings import ClientSettings
 from esker.server.core.counts import counted
 from esker.server.core.errors import Misconfigured
+from esker.server.core.http_answers import ServerRefused
 from esker.server.core.pack.rendering import MARK, SAID, unknown_line
 from esker.server.core.records import AskedTier, Priority, Scope
 from esker.server.core.similar_projects import UnknownProject
@@ -167,7 +168,11 @@ def remember(
     written = api.post("/v1/memories", body)
     # A person at a terminal confirms what they write; an agent's commands seldom have one.
     if pin and sys.stdin.isatty():
-        written = _confirmed(api, written["id"])
+        try:
+            written = _confirmed(api, written["id"])
+        except ServerRefused as error:
+            # The row is written; that this key may not confirm is no reason to hide it.
+            note(f"It is not confirmed: {error}")
     if as_json:
         print_json(written)
         return

@@ -29,12 +29,16 @@ def setup(
 ) -> None:
     """Choose what writes memories, try one call, and write the settings file. The exit code is 1 if the call fails."""
     settings = Settings.from_environment(os.environ)
+    if model is not None and use is None:
+        raise InvalidInput("--model needs --use.", hint="`esker setup` lists the choices.")
     choices = asyncio.run(model_choices(settings, os.environ))
     if use is None and (as_json or not sys.stdin.isatty()):
         _list(choices, as_json)
         return
     chosen = _named(choices, use) if use else _asked(choices)
     values = _values(chosen, model)
+    if not skip_trial:
+        note(f"Trying one call of {chosen.name}, which may take up to {settings.llm_timeout_seconds:.0f} s …")
     trial = Trial(values, None, TokenUse()) if skip_trial else asyncio.run(try_choice(chosen, values, os.environ))
     file = settings_file(os.environ)
     if file is None:

@@ -82,7 +82,7 @@ async def model_choices(settings: Settings, environ: Mapping[str, str]) -> list[
             cost = f"no money: your subscription, at most {limits} a day"
             found.append(
                 ModelChoice(
-                    f"cli:{name}", f"The CLI that you are logged in to ({program}).", cost, _both(f"cli:{name}")
+                    f"cli:{name}", f"The CLI {program}, if you are logged in to it.", cost, _both(f"cli:{name}")
                 )
             )
     listed = await asyncio.gather(*(_models_at(url) for url in LOCAL_SERVERS.values()))

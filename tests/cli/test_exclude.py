@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from tests.support.processes import esker
+from tests.support.processes import esker, esker_in
 
 
 def exclude(state: Path, *arguments: str, code: int = 0, **more: str) -> Any:
@@ -30,3 +30,15 @@ def test_a_pattern_that_is_not_valid_is_refused_and_nothing_is_added(tmp_path: P
     assert done.returncode == 1
     assert "braces are not supported" in done.stderr
     assert exclude(tmp_path)["list"] == []
+
+
+def test_it_says_whether_a_pattern_is_a_project_or_a_directory(tmp_path: Path) -> None:
+    state = str(tmp_path / "state")
+    (tmp_path / "secret").mkdir()
+    added = esker_in(tmp_path, "exclude", "secret", "/work/other", ESKER_STATE_DIR=state)
+    assert "The project secret is now in" in added.stdout
+    assert "The directory /work/other is now in" in added.stdout
+    assert f"to exclude the directory, write {tmp_path / 'secret'}." in added.stderr.replace("\n", " ")
+    refused = esker_in(tmp_path, "exclude", "./secret", ESKER_STATE_DIR=state)
+    assert refused.returncode == 1
+    assert "write the whole path" in refused.stderr

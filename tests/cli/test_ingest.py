@@ -194,7 +194,7 @@ def test_only_messages_outside_excluded_directories_are_sent(
     assert not [request for request in recorder.requests if "private" in "".join(request)]
     assert stored(server, "moved") == ["a", "d"]
     shown = esker("ingest", str(path), **here, ESKER_EXCLUDE="/private").stdout
-    assert "2 messages skipped: ESKER_EXCLUDE names the directory" in shown
+    assert "2 messages skipped: an exclusion covers the directory" in shown
     report = ingested(str(path), **here)  # sent once it is no longer excluded
     assert (report["accepted"], report["duplicates"], report["excluded_messages"]) == (2, 2, 0)
 

@@ -192,7 +192,7 @@ def test_the_key_is_used_from_the_environment_and_not_written(tmp_path: Path) ->
     assert servers["esker"]["url"] == "http://memory.lan:1/mcp?hooks=yes"
     assert servers["esker"]["headers"] == {"Authorization": "Bearer ${ESKER_KEY}"}
     assert all(key.encode() not in file.read_bytes() for file in tmp_path.rglob("*") if file.is_file())
-    run(tmp_path, "install", "claude-code", "--yes")
+    run(tmp_path, "install", "claude-code", "--yes", "--without-key")
     assert "ESKER_KEY" not in (tmp_path / ".claude.json").read_text()
     run(tmp_path, "install", "claude-code", "--yes", "--with-key")
     assert "Bearer ${ESKER_KEY}" in (tmp_path / ".claude.json").read_text()
@@ -269,3 +269,20 @@ def test_the_first_key_names_the_clients_that_send_none(tmp_path: Path) -> None:
     assert "codex: their hooks and MCP servers send no key yet" in made.stderr
     assert "`esker install codex --with-key`" in made.stderr
     assert "pi" not in made.stderr.partition("send no key")[2]
+
+
+def test_an_installation_without_the_key_at_hand_lets_clients_send_it_further(tmp_path: Path) -> None:
+    run(tmp_path, "install", "pi", "--with-key", "--yes")
+    run(tmp_path, "install", "pi", "--yes")
+    assert "ESKER_KEY" in (tmp_path / ".pi/agent/mcp.json").read_text()
+    run(tmp_path, "install", "pi", "--without-key", "--yes")
+    assert "ESKER_KEY" not in (tmp_path / ".pi/agent/mcp.json").read_text()
+
+
+def test_doctor_and_the_json_of_a_key_name_the_clients_that_send_none(tmp_path: Path) -> None:
+    data = made_at(tmp_path / "data")
+    run(tmp_path, "install", "codex", "--yes")
+    made = as_json(tmp_path, "key", "create", "laptop", ESKER_DATA_DIR=data)
+    assert made["clients_without_key"] == ["codex"]
+    done = run_forked(["doctor", "--quick"], tmp_path, _environment(tmp_path, ESKER_KEY=made["key"]), timeout=280)
+    assert "codex: hooks and MCP servers send no key" in done.stdout

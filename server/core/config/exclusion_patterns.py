@@ -33,6 +33,7 @@ _REFUSED = (
     (re.compile(r"^\$"), "variables are not expanded; write the directory itself, or ~"),
     (re.compile(r"^!"), "exceptions are not supported"),
     (re.compile(r"^\s|\s$"), "it begins or ends with a space"),
+    (re.compile(r"^\.{1,2}(/|$)"), "a directory begins with / or ~, so write the whole path"),
 )
 
 

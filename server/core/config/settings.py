@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, IPvAnyNetwork, SecretStr, Val
 from esker.server.core.config.client_settings import CLIENT_SETTINGS, PREFIX, variable
 from esker.server.core.config.home import data_dir, expanded
 from esker.server.core.config.prices import KNOWN, Price, read_prices
-from esker.server.core.config.settings_file import file_values
+from esker.server.core.config.settings_file import file_values, settings_file
 from esker.server.core.errors import Misconfigured
 from esker.server.core.invalid_values import problem_with
 
@@ -244,7 +244,10 @@ class Settings(BaseModel):
                 values["llm_prices"] = read_prices(prices)
             return cls.model_validate(values)
         except ValidationError as error:
-            raise Misconfigured(_explain(error), hint="docs/configuration.md lists every setting.") from None
+            file = settings_file(environ)
+            place = f" They come from the environment and from {file}." if file and file.is_file() else ""
+            hint = "docs/configuration.md lists every setting."
+            raise Misconfigured(_explain(error) + place, hint=hint) from None
         except ValueError as error:
             raise Misconfigured(f"{PREFIX}LLM_PRICES: {error}.") from None
 
