@@ -26,10 +26,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "mcp": ("mcp", "Speak MCP on standard input and output, for clients that start their servers."),
     "hook": ("hook", "Handle an event of an agent CLI, with JSON on standard input."),
     "demo": ("demo", "Show what Esker does on a sample transcript."),
-    "setup": (
-        "setup",
-        "Choose what writes memories: rules, the agent CLI you are logged in to, a local server, a key.",
-    ),
+    "setup": ("setup", "Choose what writes memories, try one call, and write the settings file."),
     "install": ("install", "Set agent CLIs up for Esker: its MCP server and its hooks."),
     "uninstall": ("install", "Remove Esker from agent CLIs."),
     "ingest": ("ingest", "Send transcripts of agents to the server, except what was sent before."),
