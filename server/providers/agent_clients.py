@@ -50,7 +50,8 @@ class ClientCall:
 class AgentClient:
     """An agent CLI. `usual` is the model of each role if none is set; None is the client's own choice.
 
-    `with_schema`: the client takes a schema. `ignores`: its words on standard error if it does not use our settings.
+    `with_schema`: the client takes a schema. `reads_mentions`: it reads a file that the prompt mentions as
+    `@path`. `ignores`: its words on standard error if it does not use our settings.
     """
 
     name: ClientName
@@ -61,6 +62,7 @@ class AgentClient:
     settings: Json = field(default_factory=dict[str, Any])
     usual: Mapping[str, str] = field(default_factory=dict[str, str])
     with_schema: bool = False
+    reads_mentions: bool = False
     ignores: str | None = None
 
 
@@ -225,9 +227,14 @@ _ALL = (
         _claude,
         _read_claude,
         # The thoughts of a clerk are paid, too.
-        lambda _: {"MAX_THINKING_TOKENS": "0", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1"},
+        lambda _: {
+            "MAX_THINKING_TOKENS": "0",
+            "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+            "CLAUDE_CODE_DISABLE_ATTACHMENTS": "1",
+        },
         usual={"observer": "haiku", "reflector": "sonnet"},
         with_schema=True,
+        reads_mentions=True,
     ),
     AgentClient("codex", "run `codex login`", _codex, _read_codex, with_schema=True),
     AgentClient(
@@ -240,6 +247,7 @@ _ALL = (
             "GEMINI_SYSTEM_MD": str(call.instructions),
         },
         _GEMINI,
+        reads_mentions=True,
         ignores="Skipping system settings file",
     ),
     AgentClient("opencode", "run `opencode auth login`", _opencode, _read_opencode, _opencode_environ),

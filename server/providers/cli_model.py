@@ -9,6 +9,7 @@ import threading
 from collections.abc import AsyncGenerator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from typing import cast
@@ -43,6 +44,10 @@ _LIMITED = re.compile(
 # Seconds in which a client that is logged out or limited is not started again: each start costs seconds of a core.
 PAUSE_SECONDS = 300.0
 _SHOWN = 300
+# A word joiner behind an at sign: Claude Code and Gemini CLI put the file into the prompt that `@path` names, even when
+# they have no tools. Nobody sees it, and it is taken out of the answer.
+_MARK = "\u2060"
+_MARKED = re.compile(r"@(?:\u2060|\\u2060)")
 
 
 class CliWire:
@@ -85,7 +90,7 @@ class CliWire:
             raise self._failure(ran, str(problem)) from None
         if not answer.text.strip():
             raise self._failure(ran, "it gave no answer")
-        return answer
+        return replace(answer, text=_MARKED.sub("@", answer.text)) if self._client.reads_mentions else answer
 
     async def close(self) -> None:
         """Release the threads; what ran was ended when its call was cancelled."""
@@ -133,7 +138,8 @@ class CliWire:
         """Return the messages as one text: a client takes no answer of its own that it did not give."""
         first, *later = (_text(message["content"]) for message in request.messages)
         labels = ("Your answer was:", "")
-        return "\n\n".join([first, *(f"{label}\n{text}".strip() for label, text in zip(labels, later, strict=False))])
+        said = "\n\n".join([first, *(f"{label}\n{text}".strip() for label, text in zip(labels, later, strict=False))])
+        return said.replace("@", "@" + _MARK) if self._client.reads_mentions else said
 
     def _child_environ(self, call: ClientCall) -> dict[str, str]:
         kept = {
@@ -141,7 +147,9 @@ class CliWire:
             for name, value in self._environ.items()
             if not name.startswith(PREFIX) and not _AGENTS_OWN.match(name)
         }
-        return kept | {_INSIDE: "1", "NO_COLOR": "1"} | self._client.environ(call)
+        # OpenCode takes PWD for its directory: it would work, and keep its session, where the server was started.
+        here = {"PWD": str(call.folder), "OLDPWD": str(call.folder)}
+        return kept | here | {_INSIDE: "1", "NO_COLOR": "1"} | self._client.environ(call)
 
     def _failure(self, ran: Ran, problem: str) -> ModelFailed:
         """Return the error for an output without an answer; a logged out or limited client then rests for a while."""

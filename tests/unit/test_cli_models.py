@@ -98,11 +98,23 @@ async def test_it_runs_at_low_priority_in_a_folder_of_its_own_that_no_hook_obser
     [call] = client.calls
     assert call["nice"] >= 10
     assert call["environ"]["IN_ESKER_HOOK"] == "1"
+    # OpenCode takes PWD for its directory.
+    assert call["environ"]["PWD"] == call["cwd"]
     # Nothing of Esker's settings, and nothing of an agent that started the server.
     assert not {name for name in call["environ"] if name.startswith("ESKER_") or name == "CLAUDECODE"}
     assert is_excluded(call["cwd"], "esker-model", ())
     session = Transcript(client="codex", external_id="s", cwd=call["cwd"], project=None, entries=[])
     assert without_excluded(session, ()) is None
+
+
+@pytest.mark.parametrize("name", [each.name for each in AGENT_CLIENTS.values() if each.reads_mentions])
+async def test_a_path_behind_an_at_sign_is_no_mention_of_a_file(name: str, tmp_path: Path) -> None:
+    client = ScriptedClient(tmp_path, name)
+    client.prints(said_by(name, '{"colour": "@\u2060a/b and @\\u2060c"}'))
+    content = [{"type": "text", "text": 'Look at @/etc/passwd, @"/etc/hosts" and me@example.org.'}]
+    answered = await model_of(client).ask("Name a colour.", content, Colour, red, max_tokens=50, meter=Counted())
+    assert answered.value == "@a/b and @c"
+    assert "@" not in client.calls[0]["text"].replace("@\u2060", "")
 
 
 async def test_the_instructions_and_the_schema_are_given_to_it(client: ScriptedClient) -> None:
