@@ -14,7 +14,7 @@ from esker.server.agents.progress import SendProgress
 from esker.server.agents.project import is_excluded
 from esker.server.agents.readers import READERS, sessions
 from esker.server.agents.request_bodies import event_body, open_body
-from esker.server.agents.sending import as_batches, deliver
+from esker.server.agents.sending import as_batches, deliver, deliver_allowed
 from esker.server.agents.spool import Parcel, Spool, is_transient
 from esker.server.agents.transcript import Transcript, TranscriptEntry
 from esker.server.core.config.client_settings import ClientSettings
@@ -44,7 +44,8 @@ class Capture:
 
     def catch_up(self) -> None:
         """Replay the spool."""
-        self._reachable = self._spool.replay(self._api, deliver).waiting == 0
+        allowed = deliver_allowed(self._settings.exclude)
+        self._reachable = self._spool.replay(self._api, allowed).waiting == 0
 
     def keep_prompt(self) -> None:
         """Spool the prompt of a session that has no transcript; the next `catch_up` sends it."""

@@ -26,8 +26,13 @@ class HookLog:
             make_private(self.path.parent)
             if self.path.is_file() and self.path.stat().st_size > _MOST_BYTES:
                 self.path.replace(self.path.with_suffix(".log.1"))
-            with os.fdopen(os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "a") as file:
-                file.write(f"{time.strftime('%Y-%m-%dT%H:%M:%S%z')} {hook}: {failure}\n")
+            with os.fdopen(
+                os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600),
+                "a",
+                encoding="utf-8",
+                errors="backslashreplace",
+            ) as file:
+                file.write(f"{time.strftime('%Y-%m-%dT%H:%M:%S%z')} {_one_line(f'{hook}: {failure}')}\n")
 
     def failures(self) -> dict[str, tuple[int, str]]:
         """Return the number of failures and the last line for each client, the most failures first. Raises OSError."""
@@ -35,9 +40,14 @@ class HookLog:
             return {}
         counts: Counter[str] = Counter()
         last: dict[str, str] = {}
-        for line in self.path.read_text(errors="replace").splitlines():
+        for line in self.path.read_text(encoding="utf-8", errors="replace").splitlines():
             found = _LINE.match(line)
             client = found["client"] if found else "another client"
             counts[client] += 1
             last[client] = line
         return {client: (count, last[client]) for client, count in counts.most_common()}
+
+
+def _one_line(text: str) -> str:
+    """Return a text in which nothing, such as the words of a server, begins another line or acts on a terminal."""
+    return "".join(character if character.isprintable() else " " for character in text)

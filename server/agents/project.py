@@ -50,7 +50,7 @@ def is_excluded(cwd: str | None, project: str | None, exclude: Iterable[str]) ->
         return True
     paths = [parts_of(path) for path in dict.fromkeys((cwd, _resolved(cwd)))] if cwd else []
     # The root directory has no project, but `*` matches it, too.
-    key = (project or "").split("/") if project or cwd else None
+    key = project_name(project or "").split("/") if project or cwd else None
     return any(_matches(parse_pattern(pattern), paths, key) for pattern in exclude if pattern.strip())
 
 

@@ -1,13 +1,14 @@
 """Sending transcripts to the server in batches, with a report of the result."""
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from esker.server.agents.api import Api
+from esker.server.agents.project import is_excluded
 from esker.server.agents.request_bodies import open_body
-from esker.server.agents.spool import Parcel
+from esker.server.agents.spool import Deliver, Parcel
 from esker.server.agents.transcript import Transcript, TranscriptEntry
 from esker.server.core.http_answers import ServerRefused
 from esker.server.core.json_input import Json, text_characters
@@ -61,6 +62,18 @@ def deliver(api: Api, parcel: Parcel) -> dict[str, str]:
     if event := parcel.get("event"):
         api.post(f"/v1/sessions/{session}/events", event)
     return sent.refused
+
+
+def deliver_allowed(exclude: Sequence[str]) -> Deliver:
+    """Return a function that delivers parcels, and nothing of what was excluded after it was spooled."""
+
+    def delivered(api: Api, parcel: Parcel) -> dict[str, str]:
+        session = parcel["session"]
+        if is_excluded(session.get("cwd"), session.get("project"), exclude):
+            return {}
+        return deliver(api, parcel)
+
+    return delivered
 
 
 def _send_batch(api: Api, session: str, batch: list[dict[str, Any]], sent: SendReport) -> None:

@@ -6,7 +6,7 @@ import os
 from urllib.parse import urlsplit
 
 from esker.server.agents.api import Api
-from esker.server.agents.sending import deliver
+from esker.server.agents.sending import deliver_allowed
 from esker.server.agents.spool import Spool
 from esker.server.core.config.client_settings import ClientSettings
 from esker.server.rest.access import is_loopback
@@ -27,9 +27,10 @@ async def catch_up(started: asyncio.Event, url: str, local_token: str | None) ->
 def _replay(url: str, local_token: str | None) -> None:
     settings = ClientSettings.from_environment(os.environ)
     key = settings.key or local_token
+    allowed = deliver_allowed(settings.exclude)
     # Hooks may use another name for this server than it does itself, such as localhost.
     for name in {url, settings.url.rstrip("/")} if _is_same_server(settings.url, url) else {url}:
-        done = Spool(settings.state_dir / "spool", name, settings.key).replay(Api(name, key), deliver)
+        done = Spool(settings.state_dir / "spool", name, settings.key).replay(Api(name, key), allowed)
         if done.sent or done.refused:
             log.warning(
                 "replayed the spool: %d parcels sent, %d refused, %d waiting", done.sent, done.refused, done.waiting

@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from esker.server.agents.api import Api
-from esker.server.agents.sending import deliver
-from esker.server.agents.spool import Spool, SpoolQueue
+from esker.server.agents.sending import deliver_allowed
+from esker.server.agents.spool import Deliver, Spool, SpoolQueue
 from esker.server.cli.output import AsJson, print_json, say, table
 from esker.server.core.config.client_settings import ClientSettings
 from esker.server.core.counts import counted
@@ -43,12 +43,12 @@ def spool(
     if drop and queue_id is not None:
         _say({"dropped": local_spool.drop(queue_id)}, "deleted", as_json)
     elif send:
-        _send(local_spool, api, queue_id, as_json)
+        _send(local_spool, api, deliver_allowed(settings.exclude), queue_id, as_json)
     else:
         _show([queue for queue in local_spool.queues() if queue_id in (None, queue.id)], local_spool, as_json)
 
 
-def _send(local_spool: Spool, api: Api, queue_id: str | None, as_json: bool) -> None:
+def _send(local_spool: Spool, api: Api, deliver: Deliver, queue_id: str | None, as_json: bool) -> None:
     if queue_id is not None:
         local_spool.adopt(queue_id)
     done = local_spool.replay(api, deliver)

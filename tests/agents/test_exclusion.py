@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from esker.server.agents.exclusion import without_excluded
 from esker.server.agents.project import is_excluded
 from esker.server.agents.transcript import Transcript, TranscriptEntry
+from esker.server.core.project_names import project_name
 
 
 def session(*cwds: str | None, cwd: str | None = "/work/shop", project: str | None = "shop") -> Transcript:
@@ -47,6 +48,11 @@ def test_a_link_before_a_wildcard_is_followed(tmp_path: Path) -> None:
         assert is_excluded(str(real), None, [pattern])
         assert is_excluded(str(tmp_path / "link" / "x" / "secret" / "deep"), None, [pattern])
         assert not is_excluded(str(tmp_path / "other"), None, [pattern])
+
+
+def test_a_project_is_excluded_in_any_case() -> None:
+    for pattern in ("İstanbul", "i̇stanbul", "ACME/*"):
+        assert is_excluded(None, project_name("ACME/shop" if "/" in pattern else "İstanbul"), [pattern])
 
 
 places = st.sampled_from([None, "/work/shop", "/private", "/private/x", "/privately"])

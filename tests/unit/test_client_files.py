@@ -1,11 +1,13 @@
 """Files of the state directory: the list of exclusions, kept keys, and the state of hooks."""
 
+import os
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
+from esker.server.agents.hook_log import HookLog
 from esker.server.agents.hook_state import HookState
 from esker.server.core.config.client_settings import ClientSettings
 from esker.server.core.config.exclusion_list import ExclusionList
@@ -38,6 +40,42 @@ def test_a_list_of_exclusions_that_is_not_valid_is_an_error_that_names_it(tmp_pa
     for read in (listed.patterns, lambda: ClientSettings.from_environment({"ESKER_STATE_DIR": str(tmp_path)})):
         with pytest.raises(Misconfigured, match=str(listed.path)):
             read()
+
+
+@pytest.mark.parametrize("written", ["\ufeff/work/a\n/work/b\n", "/work/a\r\n/work/b\r\n"])
+def test_a_list_that_another_editor_wrote_excludes_the_same(tmp_path: Path, written: str) -> None:
+    listed = ExclusionList(tmp_path)
+    listed.path.write_bytes(written.encode())
+    assert listed.patterns() == ("/work/a", "/work/b")
+    listed.add(["/work/c"])
+    assert listed.patterns() == ("/work/a", "/work/b", "/work/c")
+
+
+def test_a_list_that_leads_nowhere_or_is_no_file_is_an_error_and_a_link_stays_one(tmp_path: Path) -> None:
+    listed = ExclusionList(tmp_path)
+    listed.path.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(Misconfigured, match="leads to no file"):
+        listed.patterns()
+    (tmp_path / "elsewhere").write_text("/work/a\n")
+    assert listed.add(["/work/b"]) == ["/work/b"]
+    assert listed.path.is_symlink()
+    assert (tmp_path / "elsewhere").read_text() == "/work/a\n/work/b\n"
+    listed.path.unlink()
+    os.mkfifo(listed.path)
+    with pytest.raises(Misconfigured, match="not a file"):
+        listed.patterns()
+
+
+@pytest.mark.parametrize("pattern", ["#notes", "/work/a # mine", "/work/a,/work/b", "/work/a\u2028b", "/work/a\x85b"])
+def test_a_pattern_that_the_list_cannot_keep_is_not_added(tmp_path: Path, pattern: str) -> None:
+    with pytest.raises(Misconfigured, match="is not a valid pattern"):
+        ExclusionList(tmp_path).add([pattern])
+
+
+def test_a_failure_is_one_line_of_the_log_whatever_it_contains(tmp_path: Path) -> None:
+    HookLog(tmp_path).write("codex\udcff Stop", "no\n2026-03-01T12:00:00+0000 pi x: \x1b[31m\udcff")
+    assert len((tmp_path / "hooks.log").read_text().splitlines()) == 1
+    assert [*HookLog(tmp_path).failures()] == ["codex"]
 
 
 def test_a_pattern_that_is_not_valid_is_not_added(tmp_path: Path) -> None:

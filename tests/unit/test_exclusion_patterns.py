@@ -67,6 +67,7 @@ def test_a_tilde_is_the_home_of_the_current_user(monkeypatch: pytest.MonkeyPatch
         *("/a/{b,c}", "/a/{b", "/a:/b", "/a;~/b", "https://example.org/acme/shop", "git@example.org:acme/shop"),
         *("~nobody-of-this-name/x", "a**b", "/a/**b", "[", "/a/[b", "/a/[]", "/a/[!]", "/a/[c-b]", "/a/[b/c]"),
         *("..", "../a", "/a/../b", "./", "$HOME/a", '"/a"', "'a'", "!/a", "", " a", "a ", "/a\n/b", "a\\b"),
+        *("\ufeff/a", "/a\u200b", "/a/\ud800", "#a", "/a #b", "/a,/b"),
     ],
 )
 def test_an_invalid_pattern_is_refused_with_the_reason(pattern: str) -> None:

@@ -41,7 +41,7 @@ class ExclusionList:
             new = [pattern for pattern in dict.fromkeys(map(str.strip, patterns)) if pattern not in known]
             check_patterns(new, "The pattern")
             if new:
-                write_owner_only(self.path, "".join([*(self._lines() or [_HEAD]), *(f"{each}\n" for each in new)]))
+                write_owner_only(self._file, "".join([*(self._lines() or [_HEAD]), *(f"{each}\n" for each in new)]))
         return new
 
     def remove(self, patterns: Iterable[str]) -> list[str]:
@@ -50,13 +50,24 @@ class ExclusionList:
             known = self.patterns()
             found = [pattern for pattern in dict.fromkeys(map(str.strip, patterns)) if pattern in known]
             if found:
-                write_owner_only(self.path, "".join(line for line in self._lines() if line.strip() not in found))
+                write_owner_only(self._file, "".join(line for line in self._lines() if line.strip() not in found))
         return found
+
+    @property
+    def _file(self) -> Path:
+        """Return the file itself, behind links."""
+        return Path(os.path.realpath(self.path))
 
     def _lines(self) -> list[str]:
         try:
-            return [f"{line}\n" for line in self.path.read_text(encoding="utf-8").splitlines()]
-        except (FileNotFoundError, NotADirectoryError):
+            if self.path.exists() and not self.path.is_file():
+                raise OSError("it is not a file")
+            text = self.path.read_text(encoding="utf-8-sig")
+            # `splitlines` would also cut at characters that may be in a name.
+            return [f"{line}\n" for line in text.removesuffix("\n").split("\n")] if text else []
+        except (FileNotFoundError, NotADirectoryError) as error:
+            if self.path.is_symlink():
+                raise Misconfigured(f"{self.path} leads to no file.", hint="Repair or delete the link.") from error
             return []
         except (OSError, UnicodeDecodeError) as error:
             # Without the list nothing may be sent: it may exclude anything.

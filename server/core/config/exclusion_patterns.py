@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from esker.server.core.errors import InvalidInput
+from esker.server.core.project_names import project_name
 
 PatternStep = re.Pattern[str] | None
 """A regular expression for one part; None matches any number of parts."""
@@ -24,7 +25,13 @@ _RANGE = re.compile(r"(.)-(.)|(.)", re.DOTALL)
 _WILD = re.compile(r"[*?\[]")
 _REFUSED = (
     (re.compile(r"[\x00-\x1f]"), "it contains a line break or another control character"),
+    (
+        re.compile("[\x7f-\x9f\u200b\u200e\u200f\u2028-\u202e\u2060\ud800-\udfff\ufeff]"),
+        "it contains a character that cannot be seen; write ? for it",
+    ),
+    (re.compile(r"^#|\s#"), "a comment is a line of its own; write [#] for a number sign in a name"),
     (re.compile(r"[{}]"), "braces are not supported; list each directory, and write ? for a brace in a name"),
+    (re.compile(","), "patterns are separated by commas or lines; write ? for a comma in a name"),
     (
         re.compile(r"[:;]\s*[/~]|^[^/]+@[^/]+:"),
         "patterns are separated by commas, and a project is only the path of its address",
@@ -93,7 +100,7 @@ def _parsed(text: str, expanded: str) -> ExclusionPattern:
         head = ("" if drive else "/") + "/".join(parts[:plain])
         return ExclusionPattern(True, head, tuple(_step(part, text) for part in parts[plain:]), covers=True)
     covers = expanded.endswith("/") or parts[-1] in ("*", "**")
-    return ExclusionPattern(False, "", tuple(_step(part, text) for part in parts), covers)
+    return ExclusionPattern(False, "", tuple(_step(project_name(part), text) for part in parts), covers)
 
 
 def parts_of(path: str) -> list[str]:
