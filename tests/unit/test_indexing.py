@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from esker.server.core.records import NewMemory
+from esker.server.core.text import indexing
 from esker.server.core.text.indexing import PART_CHARACTERS, indexed, indexed_parts, part_values, text_parts
 from esker.server.core.text.terms import index_terms, terms
 from tests.support.records import NOON
@@ -101,3 +102,12 @@ def test_encoded_data_is_found_by_its_beginning_and_does_not_fill_the_index() ->
 def test_a_word_of_usual_length_is_not_taken_for_encoded_data() -> None:
     path = "/".join(["src", *(f"folder_{n}" for n in range(60)), "quay.py"])
     assert "quay.py" in total(path)
+
+
+def test_a_text_has_no_more_parts_than_can_be_stored_and_loses_no_term(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = " ".join(f"{'river ' * 43}w{number}." for number in range(20))
+    assert len(indexed_parts(text)) == 20
+    monkeypatch.setattr(indexing, "MOST_PARTS", 7)
+    parts = indexed_parts(text)
+    assert len(parts) == 7
+    assert {f"w{number}" for number in range(20)} <= {term for part in parts for term in part}

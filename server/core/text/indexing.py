@@ -18,6 +18,8 @@ from esker.server.core.text.tokens import estimate_tokens
 
 PART_CHARACTERS = 500
 """Maximum characters of a part. On long chats, 300 to 800 found about as much; whole messages found 6 points less."""
+MOST_PARTS = 32_767
+"""Maximum parts of a text, since their column counts no further; the last one has the terms of all that follow."""
 _SENTENCE = re.compile(r"[^.!?\n。！？]*[.!?\n。！？]*\s*")
 
 # Encoded data: of a run without a word in it, only the beginning can be looked for, as of any other long word.
@@ -61,7 +63,10 @@ def indexed_parts(text: str) -> list[Terms]:
     """Return the terms of each part of a text that has any, stemmed in the language of the whole text."""
     language = language_of(text) or ENGLISH
     found = [Counter(terms(part, language)) for part in text_parts(_ENCODED.sub(_beginning, text))]
-    return [part for part in found if part]
+    kept = [part for part in found if part]
+    for part in kept[MOST_PARTS:]:
+        kept[MOST_PARTS - 1].update(part)
+    return kept[:MOST_PARTS]
 
 
 def _beginning(encoded: re.Match[str]) -> str:
