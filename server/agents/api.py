@@ -3,6 +3,7 @@
 import http.client
 import json
 import os
+import re
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -10,7 +11,7 @@ from urllib.parse import SplitResult, quote, urlencode, urlsplit
 
 from esker.server.core.config.client_settings import ClientSettings
 from esker.server.core.config.local_token import token_for
-from esker.server.core.errors import Unavailable
+from esker.server.core.errors import Misconfigured, Unavailable
 from esker.server.core.http_answers import (
     BUSY,
     MOST_TRIES,
@@ -25,6 +26,7 @@ from esker.server.core.http_answers import (
 _CHUNK = 64 * 1024
 # Characters of a path that are not quoted; an id typed by a user may contain any others.
 _IN_PATHS = "/?&=%:;,@+~!$'()*[]-._"
+_IN_HEADERS = re.compile(r"[!-~]+")
 SECONDS = 600.0
 """Timeout of an answer, in seconds; long because `wait=true` waits for a language model."""
 
@@ -33,7 +35,7 @@ class Api:
     """A connection to a server, kept open between calls."""
 
     def __init__(self, url: str, key: str | None = None, timeout: float = SECONDS) -> None:
-        """`url` is the server's address, `key` opens a pool. Raises Misconfigured for an invalid url."""
+        """`url` is the server's address, `key` opens a pool. Raises Misconfigured for an invalid one."""
         parts = _split(url)
         secure = parts.scheme == "https"
         kind = http.client.HTTPSConnection if secure else http.client.HTTPConnection
@@ -41,6 +43,9 @@ class Api:
         self._base = parts.path.rstrip("/")
         self._connection = kind(parts.hostname or "", parts.port, timeout=timeout)
         self._headers = {"Content-Type": "application/json"}
+        if key and not _IN_HEADERS.fullmatch(key):
+            # The library's error would repeat it.
+            raise Misconfigured("The key contains a space, a line break or another character that no key has.")
         if key:
             self._headers["Authorization"] = f"Bearer {key}"
 

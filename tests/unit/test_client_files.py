@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from esker.server.agents.api import Api
 from esker.server.agents.hook_log import HookLog
 from esker.server.agents.hook_state import HookState
 from esker.server.core.config.client_settings import ClientSettings
@@ -99,6 +100,15 @@ def test_a_kept_key_opens_only_its_server_and_only_if_the_environment_has_none(t
     assert KeptKeys(tmp_path).path.stat().st_mode & 0o777 == 0o600
     assert KeptKeys(tmp_path).drop(URL)
     assert not KeptKeys(tmp_path).path.exists()
+
+
+def test_a_key_with_a_line_end_is_used_and_one_that_fits_no_header_is_not_repeated(tmp_path: Path) -> None:
+    here = {"ESKER_STATE_DIR": str(tmp_path)}
+    assert ClientSettings.from_environment(here | {"ESKER_KEY": "esk_1\r\n"}).key == "esk_1"
+    for key in ("esk_1\r\nX: y", "esk_€"):
+        with pytest.raises(Misconfigured) as raised:
+            Api(URL, key)
+        assert "esk" not in str(raised.value)
 
 
 def test_a_file_of_keys_that_others_can_read_is_refused(tmp_path: Path) -> None:

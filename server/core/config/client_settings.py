@@ -54,7 +54,8 @@ class ClientSettings:
         url = given.get("url", cls.url)
         return cls(
             url=url,
-            key=given.get("key") or KeptKeys(folder).key(url),
+            # Files with Windows line ends leave a carriage return.
+            key=given.get("key", "").strip() or KeptKeys(folder).key(url),
             state_dir=folder,
             exclude=(*_exclusions(given.get("exclude", "")), *ExclusionList(folder).patterns()),
             hook_recall=given.get("hook_recall", cls.hook_recall),
