@@ -108,3 +108,17 @@ def test_a_settings_file_that_is_not_valid_is_an_error_that_names_it_or_the_sett
     file.write_bytes(written.encode("latin-1"))
     with pytest.raises(Misconfigured, match=r"settings\.toml|ESKER_COLOUR|ESKER_OBSERVER"):
         Settings.from_environment(environ)
+
+
+def test_a_link_to_the_settings_stays_one_and_a_failed_write_leaves_nothing_behind(tmp_path: Path) -> None:
+    file, kept = tmp_path / "esker/settings.toml", tmp_path / "dotfiles/settings.toml"
+    for each in (file, kept):
+        each.parent.mkdir()
+    kept.write_text('observer = "off"\n')
+    file.symlink_to(kept)
+    write_settings(file, {"observer": "extractive"})
+    with pytest.raises(Misconfigured):
+        write_settings(file, {"observer_model": "\udcff"})
+    assert file.is_symlink()
+    assert kept.read_text() == 'observer = "extractive"\n'
+    assert [*kept.parent.iterdir()] == [kept]

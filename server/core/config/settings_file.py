@@ -49,9 +49,12 @@ def write_settings(file: Path, changes: Mapping[str, str | int | float | None]) 
                 document.remove(name)
             if value is not None:
                 document[name] = value
+        text = tomlkit.dumps(document).encode("utf-8")
+        # A link stays one: people keep such files elsewhere.
+        file = Path(os.path.realpath(file))
         part = file.with_name(f".{file.name}.{os.getpid()}")
-        with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as written:
-            written.write(tomlkit.dumps(document))
+        with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as written:
+            written.write(text)
         part.replace(file)
     except (OSError, ValueError, TOMLKitError) as error:
         raise Misconfigured(f"{file} cannot be written: {error}.", hint="Check its directory, or delete it.") from error
