@@ -109,10 +109,10 @@ class ChatWire:
             raise refusal(self._model, code if isinstance(code, int) else 500, message, request)
         choices: Any = answer.get("choices")
         choice = object_of(cast("list[object]", choices)[0] if isinstance(choices, list) and choices else None)
-        message = choice.get("message")
-        if not isinstance(message, dict) or not isinstance(object_of(message).get("content"), str | list | None):
+        message = object_of(choice.get("message"))
+        if not message or not isinstance(message.get("content"), str | list | None):
             raise ModelFailed(f"{self._model} {_NO_ANSWER}.")
-        return object_of(message), _STOPS.get(choice.get("finish_reason"), "end")
+        return message, _STOPS.get(choice.get("finish_reason"), "end")
 
 
 async def probe_chat(endpoint: Endpoint) -> str | None:
