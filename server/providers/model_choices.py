@@ -79,7 +79,9 @@ async def model_choices(settings: Settings, environ: Mapping[str, str]) -> list[
     limits = f"{settings.cli_daily_calls:,} calls and {settings.cli_daily_tokens:,} tokens"
     for name in AGENT_CLIENTS:
         if program := shutil.which(name, path=environ.get("PATH")):
-            cost = f"no money: your subscription, at most {limits} a day"
+            cost = (
+                f"your subscription, or the API key in the server's environment if one is set; at most {limits} a day"
+            )
             found.append(
                 ModelChoice(
                     f"cli:{name}", f"The CLI {program}, if you are logged in to it.", cost, _both(f"cli:{name}")
