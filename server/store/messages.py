@@ -60,6 +60,11 @@ async def elsewhere(
     return [(str(row[0]), bytes(row[1])) for row in await cursor.fetchall()]
 
 
+async def lock_copies(connection: Connection, client: str) -> None:
+    """Let no other session of a client store copies until this transaction ends; lock no session before."""
+    await connection.execute(SQL["lock_copies"], {"client": client})
+
+
 async def tool_names(
     connection: Connection, session_id: str, calls: Collection[str], last_seq: int
 ) -> Mapping[str, str]:

@@ -75,6 +75,10 @@ async def ingest(
     stored = await parts.processes.run(long, _stored, fresh, tools, session.timezone, now)
     hashed = await hash_messages(parts, digests, session_id, stored)
     async with parts.database.tenant(pool_id) as connection:
+        if any(message.incoming.id_scope == "client" for message in prepared):
+            # Another fork of the same conversation may be sending the same messages now.
+            await messages.lock_copies(connection, session.client)
+            copied = await _copied(connection, session, prepared)
         session = await sessions.lock(connection, session_id)
         known = copied | await messages.known(connection, session_id, names)
         new = [message for message in stored if message.message.external_id not in known]

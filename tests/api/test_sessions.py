@@ -62,6 +62,15 @@ async def test_a_fork_does_not_store_what_another_session_of_its_client_has(
     assert (again["accepted"], again["duplicates"]) == (0, 2)
 
 
+async def test_forks_that_are_sent_at_once_store_a_copied_message_once(client: httpx2.AsyncClient) -> None:
+    sessions = [await opened(client, f"fork {n}") for n in range(4)]
+    ids = [f"5b1c2d3e-0000-4000-8000-{n:012x}" for n in range(50)]
+    told = [user(name, f"Number {name} is taken.", id_scope="client") for name in ids]
+    reports = await asyncio.gather(*(said(client, session, *told) for session in sessions))
+    assert sum(report["accepted"] for report in reports) == len(told)
+    assert sum(report["duplicates"] for report in reports) == 3 * len(told)
+
+
 async def test_a_fork_does_not_bring_back_a_message_that_was_forgotten(client: httpx2.AsyncClient) -> None:
     copied = user("m1", "Numbers start at 300.", id_scope="client")
     await said(client, await opened(client, "parent"), copied)

@@ -12,6 +12,10 @@ SELECT m.external_id, m.content_hash
 FROM messages m JOIN sessions s ON s.pool_id = m.pool_id AND s.id = m.session_id
 WHERE m.external_id = ANY (%(external_ids)s) AND m.session_id <> %(session)s AND s.client = %(client)s
 
+-- name: lock_copies
+-- Let no other session of the client store copies until this transaction ends.
+SELECT pg_advisory_xact_lock(hashtext('copies'), hashtext(current_pool()::text || %(client)s))
+
 -- name: tool_names
 -- The names of tools that were called a little earlier, for results that arrive in a later batch.
 SELECT called.id, called.name
