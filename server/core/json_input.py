@@ -95,14 +95,14 @@ def object_of(value: object) -> dict[str, Any]:
 def text_characters(content: Json) -> int:
     """Return the number of characters in the strings of content blocks, images left out."""
     match content:
-        case {"type": "image"}:
+        case {"type": "image", "source": {"type": "base64"}} if content.keys() <= {"type", "source", "cache_control"}:
             return 0
         case str():
             return len(content)
         case list():
             return sum(map(text_characters, content))
         case dict():
-            return sum(map(text_characters, content.values()))
+            return sum(len(key) + text_characters(item) for key, item in content.items())
         case _:
             return 0
 

@@ -41,12 +41,12 @@ async def test_a_briefing_without_memories_says_so(client: httpx2.AsyncClient) -
     found = await briefing(client, project="ferry")
     assert (found["known"], found["rows"], found["session"]) == (False, [], None)
     assert found["text"] == "Memory has no project ferry; no project has a name like it."
-    assert (await briefing(client))["text"] == "Nothing is known about this pool yet."
+    assert (await briefing(client))["text"] == "Nothing of high priority is known about this pool yet."
     await noted(client, "The keeper is called Ada.", project="lighthouse")
     assert not (await briefing(client, project="ferry"))["known"]
     await opened(client, "s", project="ferry")
     found = await briefing(client, project="ferry")
-    assert found["text"] == "Nothing is known about project ferry yet."
+    assert found["text"] == "Nothing of high priority is known about project ferry yet."
     assert found["unknown_project"] is None
 
 

@@ -86,8 +86,12 @@ def test_a_row_that_does_not_fit_makes_room_for_the_next() -> None:
 
 def test_without_rows_and_session_nothing_is_known() -> None:
     made = briefed()
-    assert (made.text, made.known, made.session) == ("Nothing is known about project shop yet.", False, None)
-    assert brief(None, [], [], None, 2_000).text == "Nothing is known about this pool yet."
+    assert (made.text, made.known, made.session) == (
+        "Nothing of high priority is known about project shop yet.",
+        False,
+        None,
+    )
+    assert brief(None, [], [], None, 2_000).text == "Nothing of high priority is known about this pool yet."
     assert brief(None, [], [], session(), 2_000).known
 
 

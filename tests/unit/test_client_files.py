@@ -20,8 +20,8 @@ URL = "http://127.0.0.1:8377"
 
 
 def test_the_environment_can_only_add_to_the_list_of_exclusions(tmp_path: Path) -> None:
-    ExclusionList(tmp_path).add(["acme/*", "~/private"])
-    for environ, exclude in (({}, ("acme/*", "~/private")), ({"ESKER_EXCLUDE": "/x"}, ("/x", "acme/*", "~/private"))):
+    ExclusionList(tmp_path).add(["acme/*", "/private"])
+    for environ, exclude in (({}, ("acme/*", "/private")), ({"ESKER_EXCLUDE": "/x"}, ("/x", "acme/*", "/private"))):
         assert ClientSettings.from_environment({"ESKER_STATE_DIR": str(tmp_path)} | environ).exclude == exclude
 
 
@@ -77,6 +77,18 @@ def test_a_failure_is_one_line_of_the_log_whatever_it_contains(tmp_path: Path) -
     HookLog(tmp_path).write("codex\udcff Stop", "no\n2026-03-01T12:00:00+0000 pi x: \x1b[31m\udcff")
     assert len((tmp_path / "hooks.log").read_text().splitlines()) == 1
     assert [*HookLog(tmp_path).failures()] == ["codex"]
+
+
+def test_a_home_is_written_out_since_hooks_may_have_another_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listed = ExclusionList(tmp_path)
+    monkeypatch.setenv("HOME", "/home/ada")
+    assert listed.add(["~/private"]) == ["/home/ada/private"]
+    monkeypatch.setenv("HOME", "/elsewhere")
+    assert listed.patterns() == ("/home/ada/private",)
+    monkeypatch.setenv("HOME", "/home/ada")
+    assert listed.remove(["~/private"]) == ["/home/ada/private"]
 
 
 def test_a_pattern_that_is_not_valid_is_not_added(tmp_path: Path) -> None:

@@ -34,3 +34,9 @@ def test_what_was_excluded_after_it_was_spooled_is_not_sent() -> None:
         assert deliver_allowed(["/work/secret", "acme/secret"])(nowhere, parcel) == {}
         with pytest.raises(Unavailable):
             deliver_allowed(["/work/other"])(nowhere, parcel)
+
+
+def test_a_key_or_a_text_that_looks_like_an_image_counts_as_text() -> None:
+    assert text_characters([IMAGE]) == 0
+    hidden: Json = {"type": "tool_use", "input": {"type": "image", "x": "y" * 100, "k" * 100: 1}}
+    assert text_characters([hidden]) > 200

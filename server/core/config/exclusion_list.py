@@ -35,10 +35,14 @@ class ExclusionList:
         return patterns
 
     def add(self, patterns: Iterable[str]) -> list[str]:
-        """Add patterns; return those that are new. Raises Misconfigured for one that is not valid, OSError."""
+        """Add patterns; return those that are new. Raises Misconfigured for one that is not valid, OSError.
+
+        `~` is written out, since a hook may have another HOME than this command.
+        """
+        patterns = [os.path.expanduser(each.strip()) for each in patterns]
         with self._locked():
             known = self.patterns()
-            new = [pattern for pattern in dict.fromkeys(map(str.strip, patterns)) if pattern not in known]
+            new = [pattern for pattern in dict.fromkeys(patterns) if pattern not in known]
             check_patterns(new, "The pattern")
             if new:
                 write_owner_only(self._file, "".join([*(self._lines() or [_HEAD]), *(f"{each}\n" for each in new)]))
@@ -48,7 +52,8 @@ class ExclusionList:
         """Remove patterns; return those that the list had. Raises Misconfigured, OSError."""
         with self._locked():
             known = self.patterns()
-            found = [pattern for pattern in dict.fromkeys(map(str.strip, patterns)) if pattern in known]
+            asked = [form for each in patterns for form in (each.strip(), os.path.expanduser(each.strip()))]
+            found = [pattern for pattern in dict.fromkeys(asked) if pattern in known]
             if found:
                 write_owner_only(self._file, "".join(line for line in self._lines() if line.strip() not in found))
         return found

@@ -99,7 +99,7 @@ def brief(
     if unknown:
         page.takes(trim_to_tokens(unknown_line(unknown), tokens // 2))
     elif not (pinned or best or session):
-        page.takes(f"Nothing is known about {trim_to_tokens(where, tokens // 2)} yet.")
+        page.takes(f"Nothing of high priority is known about {trim_to_tokens(where, tokens // 2)} yet.")
     if session:
         page.takes(*_about(session, project, tokens // _SHARE))
     timezone = session.timezone if session else "UTC"
