@@ -11,14 +11,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from esker.server.agents.claude_queue import LINE, PromptQueue
-from esker.server.agents.content import as_list, as_object, as_text, call_block, result_block, result_text
+from esker.server.agents.content import as_list, as_text, call_block, result_block, result_text
 from esker.server.agents.lines import JsonLine, Opener, json_document, json_lines
 from esker.server.agents.reader_entries import UNKNOWN_SPEAKER, TranscriptBuilder, fitting, stem
 from esker.server.agents.regular_file import opened_plain
 from esker.server.agents.rewinds import Rewinds
 from esker.server.agents.transcript import ParsedTranscripts
 from esker.server.core.ids import is_uuid
-from esker.server.core.json_input import Json, clean_text
+from esker.server.core.json_input import Json, as_object, clean_text
 
 CLIENT = "claude-code"
 

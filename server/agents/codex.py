@@ -19,7 +19,6 @@ from esker.server.agents.content import (
     Block,
     arguments,
     as_list,
-    as_object,
     as_text,
     call_block,
     image_at,
@@ -36,7 +35,7 @@ from esker.server.agents.reader_entries import UNKNOWN_SPEAKER, TranscriptBuilde
 from esker.server.agents.regular_file import opened_plain
 from esker.server.agents.transcript import ParsedTranscripts
 from esker.server.core.conversation.injected import strip_injected
-from esker.server.core.json_input import Json
+from esker.server.core.json_input import Json, as_object
 
 CLIENT = "codex"
 

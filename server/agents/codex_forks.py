@@ -11,9 +11,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
-from esker.server.agents.content import as_object, as_text
+from esker.server.agents.content import as_text
 from esker.server.agents.lines import JsonLine
 from esker.server.agents.reader_entries import as_moment
+from esker.server.core.json_input import as_object
 
 # Least time between two lines at which the second is not part of a copy.
 _PAUSE = timedelta(seconds=1)

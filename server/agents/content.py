@@ -102,11 +102,6 @@ def as_text(value: Json) -> str | None:
     return value.strip() or None if isinstance(value, str) else None
 
 
-def as_object(value: Json) -> dict[str, Json]:
-    """Return an object; an empty one for anything else."""
-    return value if isinstance(value, dict) else {}
-
-
 def as_list(value: Json) -> list[Json]:
     """Return a list; an empty one for anything else."""
     return value if isinstance(value, list) else []

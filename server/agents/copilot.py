@@ -6,7 +6,6 @@ from pathlib import Path
 from esker.server.agents.content import (
     Block,
     as_list,
-    as_object,
     as_text,
     call_block,
     joined,
@@ -19,7 +18,7 @@ from esker.server.agents.project import repository_of
 from esker.server.agents.reader_entries import TranscriptBuilder, stem
 from esker.server.agents.regular_file import opened_plain
 from esker.server.agents.transcript import ParsedTranscripts
-from esker.server.core.json_input import Json, clean_text
+from esker.server.core.json_input import Json, as_object, clean_text
 from esker.server.core.project_names import project_name
 
 CLIENT = "copilot"

@@ -9,12 +9,12 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from esker.server.agents.content import Block, arguments, as_list, as_object, as_text, joined, text_block
+from esker.server.agents.content import Block, arguments, as_list, as_text, joined, text_block
 from esker.server.agents.lines import JsonLine, Opener, json_lines
 from esker.server.agents.reader_entries import TranscriptBuilder, stem
 from esker.server.agents.regular_file import opened_plain
 from esker.server.agents.transcript import ParsedTranscripts
-from esker.server.core.json_input import Json, clean_text
+from esker.server.core.json_input import Json, as_object, clean_text
 
 CLIENT = "cursor"
 

@@ -16,7 +16,6 @@ from pathlib import Path
 from esker.server.agents.content import (
     Block,
     as_list,
-    as_object,
     as_text,
     call_block,
     image_block,
@@ -29,7 +28,7 @@ from esker.server.agents.lines import JsonLine, Opener, SkippedLines, json_docum
 from esker.server.agents.reader_entries import TranscriptBuilder, stem
 from esker.server.agents.regular_file import opened_plain
 from esker.server.agents.transcript import ParsedTranscripts
-from esker.server.core.json_input import Json
+from esker.server.core.json_input import Json, as_object
 
 CLIENT = "gemini-cli"
 

@@ -11,6 +11,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal, cast
 
+from esker.server.core.json_input import as_object
+
 HookStep = Literal["start", "prompt", "turn_end", "compact", "end"]
 """A kind of event, the same for all clients."""
 
@@ -131,7 +133,7 @@ def hook_event(client: str, name: str, fields: Mapping[str, Any], received_at: d
 def _parts(value: object) -> tuple[PromptPart, ...]:
     """Return the parts of a prompt; none if any of them has no id."""
     listed = cast("list[object]", value) if isinstance(value, list) else []
-    fields = [cast("dict[str, Any]", part) if isinstance(part, dict) else {} for part in listed]
+    fields = [as_object(part) for part in listed]
     found = [PromptPart(name, text) for part in fields if (name := _text(part, "id")) and (text := _text(part, "text"))]
     return tuple(found) if len(found) == len(listed) else ()
 

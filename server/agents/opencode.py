@@ -13,23 +13,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from esker.server.agents.content import (
-    Block,
-    as_object,
-    as_text,
-    call_block,
-    image_at,
-    result_block,
-    result_text,
-    text_block,
-)
+from esker.server.agents.content import Block, as_text, call_block, image_at, result_block, result_text, text_block
 from esker.server.agents.database_file import reading
 from esker.server.agents.lines import JsonLine, Opener, json_document
 from esker.server.agents.reader_entries import UNKNOWN_SPEAKER, TranscriptBuilder, stem
 from esker.server.agents.regular_file import opened_plain
 from esker.server.agents.transcript import ParsedTranscripts
 from esker.server.core.errors import InvalidInput
-from esker.server.core.json_input import Json, parse_json
+from esker.server.core.json_input import Json, as_object, parse_json
 
 CLIENT = "opencode"
 

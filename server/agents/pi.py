@@ -12,7 +12,6 @@ from pathlib import Path, PureWindowsPath
 from esker.server.agents.content import (
     Block,
     as_list,
-    as_object,
     as_text,
     call_block,
     image_block,
@@ -24,7 +23,7 @@ from esker.server.agents.lines import JsonLine, Opener, json_lines
 from esker.server.agents.reader_entries import UNKNOWN_SPEAKER, TranscriptBuilder, as_moment, stem
 from esker.server.agents.regular_file import opened_plain
 from esker.server.agents.transcript import ParsedTranscripts
-from esker.server.core.json_input import Json, clean_text
+from esker.server.core.json_input import Json, as_object, clean_text
 
 CLIENT = "pi"
 

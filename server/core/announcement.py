@@ -2,9 +2,10 @@
 
 import json
 from collections.abc import Iterable
-from typing import Any, cast
+from typing import Any
 
 from esker.server.core.errors import Unavailable
+from esker.server.core.json_input import as_object
 
 _LONGEST_QUOTE = 500  # characters of unexpected output that an error repeats
 
@@ -31,7 +32,7 @@ def _parsed(text: str) -> object:
 
 
 def _checked(document: object, text: str) -> dict[str, Any]:
-    found = cast("dict[str, Any]", document) if isinstance(document, dict) else {}
+    found = as_object(document)
     if isinstance(found.get("url"), str):
         return found
     if isinstance(found.get("error"), str):

@@ -6,9 +6,10 @@ Shared by the command line and the hooks (`server/agents/api.py`) and by the Pyt
 
 import json
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 from esker.server.core.errors import EskerError, Misconfigured, Unavailable
+from esker.server.core.json_input import as_object
 
 BUSY = (429, 503)
 """Statuses after which a request is retried: the server was overloaded and changed nothing."""
@@ -57,7 +58,7 @@ def read_answer(status: int, text: bytes) -> Any:
         raise Unavailable(f"Another program answers at this address, not Esker (status {status}).") from error
     if status < 400:
         return value
-    problem = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+    problem = as_object(value)
     hint = _KEY_HINT if status == 401 else problem.get("hint")
     return Problem(status, problem.get("detail") or f"The server answered {status}.", hint)
 

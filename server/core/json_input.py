@@ -87,7 +87,7 @@ def clean_document(document: bytes) -> bytes:
         return document
 
 
-def object_of(value: object) -> dict[str, Any]:
+def as_object(value: object) -> dict[str, Any]:
     """Return a JSON object, or an empty one for any other value."""
     return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, cast
 
-from esker.server.core.json_input import object_of
+from esker.server.core.json_input import as_object
 from esker.server.core.records import TokenUse
 from esker.server.providers.language_model import Stop, WireAnswer, counted
 
@@ -118,7 +118,7 @@ def _read_claude(output: str) -> WireAnswer:
         raise ClientProblem(text or str(said.get("subtype")))
     if isinstance(structured := said.get("structured_output"), dict):
         text = json.dumps(structured, ensure_ascii=False)
-    used = object_of(said.get("usage"))
+    used = as_object(said.get("usage"))
     names = ("input_tokens", "output_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
     counts = [counted(used.get(name)) for name in names] if used else []
     return WireAnswer(text, _STOPS.get(said.get("stop_reason"), "end"), TokenUse(*counts))

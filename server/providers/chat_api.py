@@ -6,7 +6,7 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, cast
 
 from esker.server.core.errors import ModelDown, ModelFailed
-from esker.server.core.json_input import object_of
+from esker.server.core.json_input import as_object
 from esker.server.core.records import TokenUse
 from esker.server.core.redaction import error_text
 from esker.server.providers.answer_schema import schema_of
@@ -104,12 +104,12 @@ class ChatWire:
         """Return the message of an answer, and why it ended. Raises ModelFailed."""
         if problem := answer.get("error"):
             # Some servers answer 200 and put the error of the one behind them into the body.
-            code = object_of(problem).get("code")
+            code = as_object(problem).get("code")
             message = _message_of(answer) or json.dumps(problem)
             raise refusal(self._model, code if isinstance(code, int) else 500, message, request)
         choices: Any = answer.get("choices")
-        choice = object_of(cast("list[object]", choices)[0] if isinstance(choices, list) and choices else None)
-        message = object_of(choice.get("message"))
+        choice = as_object(cast("list[object]", choices)[0] if isinstance(choices, list) and choices else None)
+        message = as_object(choice.get("message"))
         if not message or not isinstance(message.get("content"), str | list | None):
             raise ModelFailed(f"{self._model} {_NO_ANSWER}.")
         return message, _STOPS.get(choice.get("finish_reason"), "end")
@@ -173,24 +173,21 @@ def _text(message: Mapping[str, Any]) -> str:
     """Return the text of a message: the input of our tool if it was called, else its text."""
     calls: Any = message.get("tool_calls")
     for call in cast("Sequence[Any]", calls) if isinstance(calls, list) else ():
-        given = object_of(object_of(call).get("function")).get("arguments")
+        given = as_object(as_object(call).get("function")).get("arguments")
         if isinstance(given, str):
             return given
     content: Any = message.get("content")
     if isinstance(content, list):
-        parts = [object_of(part).get("text") for part in cast("list[object]", content)]
+        parts = [as_object(part).get("text") for part in cast("list[object]", content)]
         return "".join(part for part in parts if isinstance(part, str))
     return content or ""
 
 
 def _used(usage: object) -> TokenUse:
     """Return the token use of an answer. Its prompt tokens include those from the provider's cache."""
-    if not isinstance(usage, dict):
-        return TokenUse()
-    given = cast("dict[str, Any]", usage)
-    details: Any = given.get("prompt_tokens_details")
+    given = as_object(usage)
     prompt = counted(given.get("prompt_tokens"))
-    said = cast("dict[str, Any]", details).get("cached_tokens") if isinstance(details, dict) else None
+    said = as_object(given.get("prompt_tokens_details")).get("cached_tokens")
     cached = min(prompt, counted(said) or counted(given.get("prompt_cache_hit_tokens")))
     # Some servers leave a model's thoughts out of its completion, and bill them.
     written = max(counted(given.get("completion_tokens")), counted(given.get("total_tokens")) - prompt)
@@ -199,7 +196,6 @@ def _used(usage: object) -> TokenUse:
 
 def _message_of(body: object) -> str | None:
     """Return the message of an error's body, which is in `error` or alone."""
-    given = cast("dict[str, Any]", body) if isinstance(body, dict) else {}
-    inner: Any = given.get("error", given)
-    message: Any = cast("dict[str, Any]", inner).get("message") if isinstance(inner, dict) else inner
+    inner = as_object(body).get("error", as_object(body))
+    message = as_object(inner).get("message") if isinstance(inner, dict) else inner
     return message if isinstance(message, str) else None

@@ -17,7 +17,7 @@ from typing import cast
 from esker.server.core.config.client_settings import PREFIX, state_dir
 from esker.server.core.config.home import MODEL_FOLDER
 from esker.server.core.errors import ContextExceeded, ModelDown, ModelFailed
-from esker.server.core.json_input import object_of
+from esker.server.core.json_input import as_object
 from esker.server.core.redaction import error_text
 from esker.server.providers import child_run
 from esker.server.providers.agent_clients import AGENT_CLIENTS, AgentClient, ClientCall, ClientProblem
@@ -190,4 +190,4 @@ def _text(content: object) -> str:
     if isinstance(content, str):
         return content
     assert isinstance(content, list)
-    return "\n\n".join(object_of(block).get("text", "[an image]") for block in cast("list[object]", content))
+    return "\n\n".join(as_object(block).get("text", "[an image]") for block in cast("list[object]", content))

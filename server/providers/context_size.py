@@ -1,12 +1,13 @@
 """How long the context of a model is, as a setting, its server or a refused request says."""
 
 import asyncio
-from collections.abc import Iterator, Mapping
-from typing import Any, Literal, cast
+from collections.abc import Mapping
+from typing import Literal
 
 import httpx2
 
 from esker.server.core.budgets import SMALL_CONTEXT_TOKENS
+from esker.server.core.json_input import Json, as_object
 from esker.server.providers.endpoints import Endpoint
 from esker.server.providers.language_model import PROBE_SECONDS, counted
 
@@ -73,16 +74,14 @@ class ServerContextSize(ContextSize):
                 return tokens
         return await self._of_ollama(client, root)
 
-    def _in_list(self, answer: Mapping[str, Any]) -> int | None:
+    def _in_list(self, answer: Mapping[str, Json]) -> int | None:
         entries = [*_entries(answer.get("data")), *_entries(answer.get("models"))]
         named = [each for each in entries if self._model in (each.get("id"), each.get("name"), each.get("model"))]
         # A server of one model may answer to any name.
         for entry in named or (entries if len(_entries(answer.get("data"))) == 1 else []):
             if entry.get("state") == "not-loaded":
                 continue  # LM Studio knows the length when it has loaded the model
-            meta = entry.get("meta")
-            told = cast("dict[str, Any]", meta).get("n_ctx") if isinstance(meta, dict) else None
-            for value in (told, *(entry.get(name) for name in _FIELDS)):
+            for value in (as_object(entry.get("meta")).get("n_ctx"), *(entry.get(name) for name in _FIELDS)):
                 if tokens := counted(value):
                     return tokens
         return None
@@ -96,21 +95,15 @@ class ServerContextSize(ContextSize):
         return self._in_list(await _json(client, f"{root}/api/ps"))
 
 
-async def _json(client: httpx2.AsyncClient, address: str) -> Mapping[str, Any]:
+async def _json(client: httpx2.AsyncClient, address: str) -> Mapping[str, Json]:
     """Return the object at an address; an empty one if there is none. Raises HTTPError."""
     answer = await client.get(address)
     try:
         found: object = answer.json() if answer.status_code == 200 else {}
     except (ValueError, RecursionError):
         return {}
-    return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
+    return as_object(found)
 
 
-def _entries(listed: object) -> list[dict[str, Any]]:
-    return list(_objects(cast("list[object]", listed))) if isinstance(listed, list) else []
-
-
-def _objects(listed: list[object]) -> Iterator[dict[str, Any]]:
-    for each in listed:
-        if isinstance(each, dict):
-            yield cast("dict[str, Any]", each)
+def _entries(listed: Json) -> list[dict[str, Json]]:
+    return [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []

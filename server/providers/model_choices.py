@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from esker.server.core.config.settings import Settings
 from esker.server.core.errors import ModelFailed, RequestRefused
-from esker.server.core.json_input import object_of
+from esker.server.core.json_input import as_object
 from esker.server.core.records import TokenUse
 from esker.server.providers.agent_clients import AGENT_CLIENTS
 from esker.server.providers.answers import read_answer
@@ -128,10 +128,10 @@ async def _models_at(url: str) -> tuple[str, ...]:
             listed: Any = answer.json() if answer.status_code == 200 else None
     except (httpx2.HTTPError, ValueError, RecursionError):
         return ()
-    entries = object_of(listed).get("data")
+    entries = as_object(listed).get("data")
     if not isinstance(entries, list):
         return ()
-    names = [object_of(each).get("id") for each in cast("list[object]", entries)]
+    names = [as_object(each).get("id") for each in cast("list[object]", entries)]
     return tuple(name for name in names if isinstance(name, str))
 
 
