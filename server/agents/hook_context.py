@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 _LONGEST_QUERY = 4_000
 _RECALLED = {"limit": 5, "max_tokens": 1_000}
-# Statuses of a request whose key is missing, wrong or may not do this.
-_KEY_STATUSES = (401, 403)
+# Statuses of a request whose key is missing or wrong, or may not do this.
+_UNAUTHORIZED, _FORBIDDEN = 401, 403
 _MOST_PROJECTS = 5
 
 
@@ -144,12 +144,14 @@ class HookContext:
     def _notice(self, error: ServerRefused) -> str | None:
         """Return a notice for the client's user if the server refuses the key, once a day."""
         client = self._event.client
-        if error.status not in _KEY_STATUSES or not self._state.may_tell(f"{error.status}", client, self._settings.url):
+        if error.status not in (_UNAUTHORIZED, _FORBIDDEN) or not self._state.may_tell(
+            f"{error.status}", client, self._settings.url
+        ):
             return None
-        return (
-            f"Esker remembers and recalls nothing here: {self._settings.url} refuses this client's key"
-            f" ({error}). Set ESKER_KEY where {client} starts, and run `esker install {client} --with-key`."
-        )
+        nothing = f"Esker remembers and recalls nothing here: {self._settings.url} refuses this client's key ({error})."
+        if error.status == _FORBIDDEN:
+            return nothing
+        return f"{nothing} Set ESKER_KEY where {client} starts, and run `esker install {client} --with-key`."
 
 
 def ring(number: int, frame: FrameType | None) -> None:

@@ -31,6 +31,8 @@ _MOST_PARCELS = 20_000
 _ID_FIELDS = ("external_id", "dedupe_key")
 # Statuses that the message itself causes; any other may be transient, or come from another program at the address.
 _PERMANENT = (413, 422)
+# The status of a session that this key may not write, such as one of another project. Another key may send it later.
+_FORBIDDEN = 403
 _FILE_NAME = re.compile(r"\d{20}-\d+-\d{6,}\.[0-9a-f]{16}\.json")
 _numbers = count()
 
@@ -38,7 +40,7 @@ Parcel = dict[str, Any]
 """News for one session: `session` (the body that opens it), and `messages`, `event` or both."""
 Deliver = Callable[[Api, Parcel], Collection[str]]
 """Sends a parcel; returns the ids of the messages that the server refuses. Raises Unavailable, ServerRefused."""
-_Outcome = Literal["sent", "refused", "waits", "missing"]
+_Outcome = Literal["sent", "refused", "waits", "held", "missing"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +134,8 @@ class Spool:
     def replay(self, api: Api, deliver: Deliver) -> Replayed:
         """Send the parcels, oldest first, until the server is unreachable. Only one process does so at a time.
 
-        Permanently refused parcels are moved to the folder `refused`. Parcels added meanwhile are sent as well.
+        Permanently refused parcels are moved to the folder `refused`. Those of a session that the key may not write
+        wait for another key. Parcels added meanwhile are sent as well.
         """
         tried: dict[Path, _Outcome] = {}
         # A process that finds the lock taken leaves its parcel to the holder, which looks again after unlocking.
@@ -148,13 +151,20 @@ class Spool:
         return [path for path, _ in self._files() if _queue_id(path) in self._mine and path not in tried]
 
     def _send_untried(self, api: Api, deliver: Deliver, tried: dict[Path, _Outcome]) -> None:
-        """Send parcels, those added meanwhile included, each once, until one has to wait; record each in `tried`."""
+        """Send parcels, those added meanwhile included, each once, until one has to wait; record each in `tried`.
+
+        A session that is held keeps its parcels, and holds up no other.
+        """
+        held: set[tuple[str, str]] = set()
         while paths := self._untried(tried):
             for path in paths:
                 parcel = self._read(path)
-                tried[path] = self._send(api, deliver, path, parcel) if parcel else "missing"
+                is_held = parcel is not None and _session(parcel) in held
+                tried[path] = "held" if is_held else self._send(api, deliver, path, parcel) if parcel else "missing"
                 if tried[path] == "waits":
                     return
+                if parcel and tried[path] == "held":
+                    held.add(_session(parcel))
 
     def _send(self, api: Api, deliver: Deliver, path: Path, parcel: Parcel) -> _Outcome:
         try:
@@ -162,6 +172,8 @@ class Spool:
         except Unavailable:
             return "waits"
         except ServerRefused as error:
+            if error.status == _FORBIDDEN:
+                return "held"
             if is_transient(error):
                 return "waits"
             self._set_aside(path)
@@ -224,6 +236,10 @@ class Spool:
 def address(url: str, key: str | None) -> str:
     """Return a hash that identifies a server and key without revealing the key."""
     return hashlib.sha256(f"{url}\0{key or ''}".encode()).hexdigest()[:16]
+
+
+def _session(parcel: Parcel) -> tuple[str, str]:
+    return str(parcel["session"].get("client")), str(parcel["session"]["external_id"])
 
 
 def is_transient(error: ServerRefused) -> bool:

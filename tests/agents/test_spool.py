@@ -65,6 +65,15 @@ def test_a_server_that_disappears_again_gets_the_rest_later(folder: Path, away: 
     assert server.taken == ["m0", "m1", "m2"]
 
 
+def test_a_session_that_the_key_may_not_write_waits_and_holds_up_no_other(folder: Path) -> None:
+    spool, server = Spool(folder, URL, None), AcceptingServer(None, ServerRefused("of another project", status=403))
+    for n, session in enumerate(("mine", "theirs", "mine", "theirs", "mine")):
+        spool.put(parcel(n) | {"session": {"client": "codex", "external_id": session}})
+    assert spool.replay(API, server.deliver) == Replayed(sent=3, waiting=2)
+    assert server.taken == ["m0", "m2", "m4"]
+    assert spool.replay(API, server.deliver) == Replayed(sent=2)
+
+
 def test_a_permanently_refused_parcel_is_set_aside_and_blocks_nothing(folder: Path) -> None:
     spool, server = Spool(folder, URL, None), AcceptingServer(ServerRefused("x", status=422))
     for n in range(2):
