@@ -8,7 +8,6 @@ from fastapi.responses import PlainTextResponse
 
 from esker.server.core.conversation.records import Passage
 from esker.server.core.facts.forgetting import Receipt
-from esker.server.core.project_names import project_name
 from esker.server.core.recall.answer import Recalled
 from esker.server.core.recall.expansion import Expansion
 from esker.server.core.recall.expansion_fit import MIN_TOKENS
@@ -32,6 +31,7 @@ from esker.server.usecases.confirm import confirm
 from esker.server.usecases.correct import Correction, correct
 from esker.server.usecases.expand import MAX_AROUND, MAX_TOKENS, ExpandRequest, expand
 from esker.server.usecases.forget import forget_text
+from esker.server.usecases.name_project import stored_name
 from esker.server.usecases.recall import recall
 from esker.server.usecases.recall_request import RecallRequest
 from esker.server.usecases.remember import Note, get_text, list_memories, remember, remember_one
@@ -75,7 +75,7 @@ async def listed(
     filters = Filter(
         moment=parts.clock(),
         session=session_id,
-        project=project_name(asked) if (asked := bound_project(principal, project)) else asked,
+        project=stored_name(bound_project(principal, project)),
         kinds=kind,
         tags=tag,
         priorities=at_least(min_priority),

@@ -16,7 +16,6 @@ from esker.server.core.errors import named
 from esker.server.core.facts.forgetting import Quarantine
 from esker.server.core.facts.records import Reflection
 from esker.server.core.pack.reasons import PackExplanation
-from esker.server.core.project_names import project_name
 from esker.server.core.records import (
     AskedTier,
     Category,
@@ -30,6 +29,7 @@ from esker.server.core.records import (
     Trust,
 )
 from esker.server.usecases.forget import MOST_IDS, MOST_WORDS
+from esker.server.usecases.name_project import stored_name
 from esker.server.usecases.recall_request import MAX_LIMIT, MAX_QUERY_CHARACTERS, MAX_WITHOUT, MIN_TOKENS
 from esker.server.usecases.receive_event import EventKind
 from esker.server.usecases.reflect_pool import MIN_TARGET_TOKENS, RowBatch
@@ -50,8 +50,11 @@ def _blank_is_none(value: object) -> object:
 ExternalId = Annotated[str, Field(min_length=1, max_length=512)]
 ClientName = Annotated[str, Field(min_length=1, max_length=64), BeforeValidator(_not_blank)]
 PageLimit = Annotated[int, Query(ge=1, le=1_000)]
-ProjectName = Annotated[str, Field(min_length=1, max_length=512), AfterValidator(project_name)]
-OptionalProject = Annotated[ProjectName | None, BeforeValidator(_blank_is_none)]
+NamedProject = Annotated[str, Field(min_length=1, max_length=512)]
+ProjectName = Annotated[
+    NamedProject, BeforeValidator(_not_blank), AfterValidator(lambda name: stored_name(name) or name)
+]
+OptionalProject = Annotated[NamedProject | None, BeforeValidator(_blank_is_none)]
 Tag = Annotated[str, Field(min_length=1, max_length=100)]
 QueryText = Annotated[str, Field(min_length=1, max_length=MAX_QUERY_CHARACTERS), BeforeValidator(_not_blank)]
 

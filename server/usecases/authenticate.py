@@ -8,11 +8,11 @@ from datetime import datetime
 from esker.server.core import api_key
 from esker.server.core.errors import Conflict, Forbidden, InvalidInput, NotFound, Unauthorized, UnknownKey
 from esker.server.core.ids import new_id
-from esker.server.core.json_input import Json, clean_text
-from esker.server.core.project_names import project_name
+from esker.server.core.json_input import Json
 from esker.server.core.records import ListedKey, ListedPool, Pool, Principal
-from esker.server.core.redaction import redact, redact_name
+from esker.server.core.redaction import redact_name
 from esker.server.store import audit, keys, pools
+from esker.server.usecases.name_project import stored_name
 from esker.server.usecases.parts import Parts
 
 DEFAULT_POOL = "default"
@@ -164,7 +164,7 @@ def _bound_project(name: str | None) -> str | None:
     """Return the project of a new key as rows store it. Raises InvalidInput."""
     if name is None:
         return None
-    if not (project := project_name(redact(clean_text(name)).strip())):
+    if not (project := stored_name(name)):
         raise InvalidInput("A key is bound to a project by its name, such as acme/shop.")
     return project
 

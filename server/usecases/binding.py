@@ -5,11 +5,10 @@ from dataclasses import replace
 
 from esker.server.core.conversation.records import StoredSession
 from esker.server.core.errors import Forbidden
-from esker.server.core.json_input import clean_text
-from esker.server.core.project_names import project_name
 from esker.server.core.records import Principal
-from esker.server.core.redaction import redact, redact_name
+from esker.server.core.redaction import redact_name
 from esker.server.store import sessions
+from esker.server.usecases.name_project import stored_name
 from esker.server.usecases.parts import Parts
 from esker.server.usecases.recall_request import RecallRequest
 
@@ -28,7 +27,7 @@ def bound_project(who: Principal, asked: str | None) -> str | None:
     """
     if who.project is None:
         return asked
-    if asked and (name := redact(clean_text(asked)).strip()) and project_name(name) != who.project:
+    if stored_name(asked) not in (None, who.project):
         raise Forbidden(
             f"This key is bound to the project {who.project!r}, and the request is about another one.",
             hint="Leave the project out, or use a key that is not bound to a project.",

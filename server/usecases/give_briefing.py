@@ -3,13 +3,11 @@
 import asyncio
 
 from esker.server.core.errors import InvalidInput
-from esker.server.core.json_input import clean_text
 from esker.server.core.pack.briefing import MIN_TOKENS, Briefing, brief
 from esker.server.core.pack.walks import walks_for
-from esker.server.core.project_names import project_name
-from esker.server.core.redaction import redact
 from esker.server.store import memories, sessions
 from esker.server.usecases.know_project import unknown_project
+from esker.server.usecases.name_project import stored_name
 from esker.server.usecases.pack import best_rows
 from esker.server.usecases.parts import Parts
 
@@ -25,7 +23,7 @@ async def give_briefing(parts: Parts, pool_id: str, project: str | None, tokens:
     if not MIN_TOKENS <= tokens <= MAX_TOKENS:
         raise InvalidInput(f"tokens must be between {MIN_TOKENS} and {MAX_TOKENS:,}.")
     # Project names are stored redacted and in lower case.
-    project = project_name(redact(clean_text(project)).strip()) or None if project else None
+    project = stored_name(project)
     now = parts.clock()
     async with parts.database.moment(pool_id) as connection:
         session = await sessions.latest_with_task(connection, project)

@@ -6,11 +6,11 @@ from esker.server.core.clock import zone
 from esker.server.core.conversation.records import StoredMessage, StoredSession
 from esker.server.core.ids import new_id
 from esker.server.core.page_cursor import PageCursor
-from esker.server.core.project_names import project_name
 from esker.server.core.records import Job
 from esker.server.core.redaction import redact, redact_name
 from esker.server.store import groups, jobs, messages, sessions
 from esker.server.usecases.forgotten_places import new_names
+from esker.server.usecases.name_project import as_named, stored_name
 from esker.server.usecases.parts import Parts
 
 
@@ -31,8 +31,7 @@ async def open_session(parts: Parts, pool_id: str, asked: SessionRequest) -> Sto
     if asked.timezone is not None:
         zone(asked.timezone)
     now = parts.clock()
-    named = redact(asked.project) if asked.project else None
-    project = project_name(named) if named else None
+    named, project = as_named(asked.project), stored_name(asked.project)
     cwd = redact(asked.cwd) if asked.cwd else None
     async with parts.database.tenant(pool_id) as connection:
         # Its client still calls it so, but that name is to be forgotten, perhaps as it was written before.
@@ -42,7 +41,7 @@ async def open_session(parts: Parts, pool_id: str, asked: SessionRequest) -> Sto
             session_id=new_id("ses", now),
             client=redact_name(asked.client),
             external_id=redact_name(asked.external_id),
-            project=renamed.get(named or "") or renamed.get(project or "", project),
+            project=renamed.get(named) or renamed.get(project or "", project),
             cwd=renamed.get(cwd, cwd) if cwd else None,
             timezone=asked.timezone,
             effective_context=asked.effective_context,

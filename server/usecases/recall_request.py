@@ -8,12 +8,12 @@ from esker.server.core.clock import as_utc, zone
 from esker.server.core.conversation.records import StoredSession
 from esker.server.core.errors import InvalidInput
 from esker.server.core.json_input import clean_text
-from esker.server.core.project_names import project_name
 from esker.server.core.records import AskedTier, Filter, Kind, Priority, Ranking, Scope, Tier, at_least
 from esker.server.core.redaction import redact
 from esker.server.db.database import Connection
 from esker.server.db.pipeline import Answer, send
 from esker.server.store import sessions
+from esker.server.usecases.name_project import stored_name
 
 MAX_QUERY_CHARACTERS = 4_000
 MAX_LIMIT = 50
@@ -71,7 +71,7 @@ def checked(asked: RecallRequest) -> RecallRequest:
     return replace(
         asked,
         query=query,
-        project=project_name(redact(clean_text(asked.project))) if asked.project and asked.project.strip() else None,
+        project=stored_name(asked.project),
         session_id=clean_text(asked.session_id) if asked.session_id else None,
     )
 

@@ -9,14 +9,13 @@ from itertools import groupby
 from esker.server.core.budgets import MIN_REFLECTION_TOKENS, REFLECTION_TOKENS
 from esker.server.core.errors import InvalidInput, RowsChanged
 from esker.server.core.facts.records import ReflectionTask
-from esker.server.core.project_names import project_name
 from esker.server.core.records import Lease, Memory
-from esker.server.core.redaction import redact
 from esker.server.db.database import Connection
 from esker.server.store import jobs, memories, reflections, vectors
 from esker.server.store.jobs import POOL
 from esker.server.store.reflections import ReflectionSubject
 from esker.server.usecases.condense import batches, condense, tokens_of
+from esker.server.usecases.name_project import stored_name
 from esker.server.usecases.parts import Parts
 from esker.server.usecases.reflect import ReflectReport, reflector_of, report_of
 from esker.server.usecases.run_job import wait_for_job
@@ -96,8 +95,7 @@ def _checked(asked: PoolReflection) -> PoolReflection:
         raise InvalidInput("min_age_days must be between 0 and 36,500.")
     if asked.target_tokens is not None and not MIN_TARGET_TOKENS <= asked.target_tokens <= REFLECTION_TOKENS:
         raise InvalidInput(f"target_tokens must be between {MIN_TARGET_TOKENS} and {REFLECTION_TOKENS:,}.")
-    project = project_name(redact(asked.project)) if asked.project else None
-    return PoolReflection(project, asked.min_age_days, asked.target_tokens)
+    return PoolReflection(stored_name(asked.project), asked.min_age_days, asked.target_tokens)
 
 
 async def _batch_tokens(parts: Parts) -> int:
@@ -139,7 +137,7 @@ def _requested_options(lease: Lease) -> PoolReflection:
     given = lease.options
     project, days, target = given.get("project"), given.get("min_age_days"), given.get("target_tokens")
     return PoolReflection(
-        project_name(project) if isinstance(project, str) else None,
+        stored_name(project) if isinstance(project, str) else None,
         float(days) if isinstance(days, (int, float)) else None,
         int(target) if isinstance(target, (int, float)) else None,
     )

@@ -11,7 +11,6 @@ from esker.server.core.conversation.records import Passage, StoredSession
 from esker.server.core.dates.mentioned import mentioned_time
 from esker.server.core.errors import Conflict, InvalidInput, NotFound
 from esker.server.core.ids import is_passage, new_ids
-from esker.server.core.project_names import project_name
 from esker.server.core.records import Category, Filter, Memory, NewMemory, Principal, Priority, SourcedMemory
 from esker.server.core.redaction import redact, redact_name
 from esker.server.core.sources import sourced
@@ -20,6 +19,7 @@ from esker.server.db.database import Connection
 from esker.server.db.pipeline import fetch
 from esker.server.store import audit, memories, passages, sessions, vectors
 from esker.server.usecases.binding import bound_project, check_row, check_sessions
+from esker.server.usecases.name_project import stored_name
 from esker.server.usecases.parts import Parts
 from esker.server.usecases.reflect_pool import schedule_daily
 
@@ -160,7 +160,7 @@ def prepare(note: Note, now: datetime) -> PreparedNote:
     return PreparedNote(
         note,
         content,
-        project_name(redact(note.project)) if note.project else None,
+        stored_name(note.project),
         tuple(dict.fromkeys(redact(tag) for tag in note.tags)),
         in_zone(note.said_at or now, "UTC"),
     )

@@ -341,3 +341,16 @@ async def test_a_given_time_zone_or_context_replaces_the_stored_one(client: http
         assert await opened(client, "s1", **more) == first
         found = (await client.get(f"/v1/sessions/{first}")).json()
         assert (found["timezone"], found["effective_context"]) == (timezone, context)
+
+
+async def test_a_project_is_the_same_with_white_space_around_it_and_in_any_case(client: httpx2.AsyncClient) -> None:
+    for n, name in enumerate(("acme/shop", " Acme/Shop\n", "ACME/SHOP")):
+        opening = {"client": "codex", "external_id": f"s{n}", "project": name}
+        assert (await client.post("/v1/sessions", json=opening)).json()["project"] == "acme/shop"
+        note = {"content": f"Rule {n} holds.", "project": name}
+        assert (await client.post("/v1/memories", json=note)).json()["project"] == "acme/shop"
+        assert len((await client.get("/v1/memories", params={"project": name})).json()["memories"]) == n + 1
+    limits = {"project": "Acme/Shop ", "dry_run": True}
+    assert (await client.post("/v1/forget", json=limits)).json() == (
+        await client.post("/v1/forget", json=limits | {"project": "acme/shop"})
+    ).json()
