@@ -20,11 +20,9 @@ from esker.server.agents.hook_output import answer, no_answer
 from esker.server.agents.hook_state import HookState
 from esker.server.agents.project import is_excluded, project_of
 from esker.server.core.clock import system_clock
-from esker.server.core.config.client_settings import ClientSettings, state_dir, variable
+from esker.server.core.config.client_settings import INSIDE_HOOK, ClientSettings, state_dir, variable
 from esker.server.core.errors import EskerError
 
-# Environment variable of everything that a hook starts, so that no hook triggers another.
-_INSIDE = "IN_ESKER_HOOK"
 # The variables that the installer fixes by options of the command.
 _OPTIONS = {"--url": variable("url"), "--state-dir": variable("state_dir")}
 # The most seconds that a client waits for sending. Claude Code gives the end of a session 1.5 seconds.
@@ -48,8 +46,8 @@ def run_hook(arguments: list[str], environ: Mapping[str, str]) -> int:
         _print(output)
         return 0
     with _logging(log, arguments):
-        if not environ.get(_INSIDE):
-            os.environ[_INSIDE] = "1"
+        if not environ.get(INSIDE_HOOK):
+            os.environ[INSIDE_HOOK] = "1"
             settings = ClientSettings.from_environment(environ)
             event = _read_event(client, name)
             project = project_of(event.cwd)

@@ -14,7 +14,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import cast
 
-from esker.server.core.config.client_settings import PREFIX, state_dir
+from esker.server.core.config.client_settings import INSIDE_HOOK, PREFIX, state_dir
 from esker.server.core.config.home import MODEL_FOLDER
 from esker.server.core.errors import ContextExceeded, ModelDown, ModelFailed
 from esker.server.core.json_input import as_object
@@ -28,9 +28,8 @@ from esker.server.providers.language_model import TOO_LONG, ModelRequest, WireAn
 PREFIX_OF_MODELS = "cli:"
 # The environment in which another agent runs a command is not for the client.
 _AGENTS_OWN = re.compile(
-    r"CLAUDECODE|CLAUDE_CODE_(?:ENTRYPOINT|SESSION_ID|SSE_PORT)|CODEX_SANDBOX|GEMINI_CLI|OPENCODE$"
+    r"CLAUDECODE|CLAUDE_CODE_(?:ENTRYPOINT|SESSION_ID|SSE_PORT)|CODEX_SANDBOX(?:_NETWORK_DISABLED)?|GEMINI_CLI|OPENCODE"
 )
-_INSIDE = "IN_ESKER_HOOK"
 _LOGGED_OUT = re.compile(
     r"log ?in\b|logged out|not authenticated|unauthori[sz]ed|\b401\b|api[ _-]?key|auth method|credential|sign in|token "
     r"(?:has )?expired",
@@ -145,11 +144,11 @@ class CliWire:
         kept = {
             name: value
             for name, value in self._environ.items()
-            if not name.startswith(PREFIX) and not _AGENTS_OWN.match(name)
+            if not name.startswith(PREFIX) and not _AGENTS_OWN.fullmatch(name)
         }
         # OpenCode takes PWD for its directory: it would work, and keep its session, where the server was started.
         here = {"PWD": str(call.folder), "OLDPWD": str(call.folder)}
-        return kept | here | {_INSIDE: "1", "NO_COLOR": "1"} | self._client.environ(call)
+        return kept | here | {INSIDE_HOOK: "1", "NO_COLOR": "1"} | self._client.environ(call)
 
     def _failure(self, ran: Ran, problem: str) -> ModelFailed:
         """Return the error for an output without an answer; a logged out or limited client then rests for a while."""

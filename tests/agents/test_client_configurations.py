@@ -15,9 +15,9 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from esker.server import VERSION
 from esker.server.agents import hooks
 from esker.server.agents.hook_input import STEPS as HOOK_STEPS
-from esker.server.agents.hooks import _INSIDE as INSIDE
 from esker.server.agents.install.client import check_address
 from esker.server.agents.install.clients import CLIENTS
+from esker.server.core.config.client_settings import INSIDE_HOOK as INSIDE
 from esker.server.core.config.client_settings import ClientSettings
 from esker.server.core.errors import Misconfigured
 from tests.support.homes import FILES, PROGRAM, URL, Home

@@ -158,7 +158,7 @@ async def test_at_most_one_runs_at_a_time_and_waiting_is_not_counted_as_its_time
     assert [answer.value for answer in answers] == ["red"] * 4
 
 
-# What it prints -------------------------------------------------------------------------------------------------------
+# Its output -----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -91,7 +91,7 @@ async def asked_for(
     return await model.ask("Name a colour.", given, Colour, red, max_tokens=50, meter=meter or Counted())
 
 
-# What is sent ---------------------------------------------------------------------------------------------------------
+# Requests -------------------------------------------------------------------------------------------------------------
 
 
 async def test_a_chat_request_has_the_instructions_the_words_and_a_strict_schema(model: ModelServer) -> None:
@@ -164,7 +164,7 @@ def test_a_schema_has_no_titles_defaults_bounds_or_references_and_requires_every
     assert fact["additionalProperties"] is False
 
 
-# What comes back ------------------------------------------------------------------------------------------------------
+# Answers --------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)

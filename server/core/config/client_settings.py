@@ -15,6 +15,8 @@ from esker.server.core.config.kept_keys import KeptKeys
 from esker.server.core.errors import Misconfigured
 
 PREFIX = "ESKER_"
+INSIDE_HOOK = "IN_ESKER_HOOK"
+"""Environment variable of all that a hook starts, and of a CLI that is a model: no hook works there."""
 _CHOICES = {"hook_recall": ("explicit", "always", "off"), "hook_elsewhere": ("on", "off")}
 _LONGEST_WAIT = 60.0
 

@@ -45,7 +45,7 @@ class ExclusionList:
             new = [pattern for pattern in dict.fromkeys(patterns) if pattern not in known]
             check_patterns(new, "The pattern")
             if new:
-                write_owner_only(self._file, "".join([*(self._lines() or [_HEAD]), *(f"{each}\n" for each in new)]))
+                write_owner_only(self.path, "".join([*(self._lines() or [_HEAD]), *(f"{each}\n" for each in new)]))
         return new
 
     def remove(self, patterns: Iterable[str]) -> list[str]:
@@ -55,13 +55,8 @@ class ExclusionList:
             asked = [form for each in patterns for form in (each.strip(), os.path.expanduser(each.strip()))]
             found = [pattern for pattern in dict.fromkeys(asked) if pattern in known]
             if found:
-                write_owner_only(self._file, "".join(line for line in self._lines() if line.strip() not in found))
+                write_owner_only(self.path, "".join(line for line in self._lines() if line.strip() not in found))
         return found
-
-    @property
-    def _file(self) -> Path:
-        """Return the file itself, behind links."""
-        return Path(os.path.realpath(self.path))
 
     def _lines(self) -> list[str]:
         try:

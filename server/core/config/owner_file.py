@@ -1,16 +1,24 @@
-"""Files of the state directory that only their owner can read, written whole or not at all."""
+"""Files that only their owner can read, written whole or not at all."""
 
 import os
 from pathlib import Path
 
 
 def write_owner_only(path: Path, text: str) -> None:
-    """Write a file and, if missing, its folder, both closed to other users. Raises OSError."""
+    """Write a file and, if missing, its folder, both closed to other users. Raises OSError, ValueError.
+
+    A link stays a link, since people keep such files elsewhere.
+    """
+    encoded = text.encode("utf-8")
+    path = Path(os.path.realpath(path))
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     new = path.with_name(f".{path.name}.{os.getpid()}.new")
     new.unlink(missing_ok=True)
-    with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    new.replace(path)
+    try:
+        with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+            file.write(encoded)
+            file.flush()
+            os.fsync(file.fileno())
+        new.replace(path)
+    finally:
+        new.unlink(missing_ok=True)

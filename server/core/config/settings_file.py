@@ -3,11 +3,11 @@
 `esker setup` writes it. A variable of the environment takes precedence over it.
 """
 
-import os
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 
+from esker.server.core.config.owner_file import write_owner_only
 from esker.server.core.errors import Misconfigured
 
 
@@ -42,19 +42,12 @@ def write_settings(file: Path, changes: Mapping[str, str | int | float | None]) 
     from tomlkit.exceptions import TOMLKitError  # noqa: PLC0415
 
     try:
-        file.parent.mkdir(parents=True, exist_ok=True)
         document = tomlkit.parse(file.read_text(encoding="utf-8") if file.exists() else "")
         for name, value in changes.items():
             if name in document:
                 document.remove(name)
             if value is not None:
                 document[name] = value
-        text = tomlkit.dumps(document).encode("utf-8")
-        # A link stays one: people keep such files elsewhere.
-        file = Path(os.path.realpath(file))
-        part = file.with_name(f".{file.name}.{os.getpid()}")
-        with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as written:
-            written.write(text)
-        part.replace(file)
+        write_owner_only(file, tomlkit.dumps(document))
     except (OSError, ValueError, TOMLKitError) as error:
         raise Misconfigured(f"{file} cannot be written: {error}.", hint="Check its directory, or delete it.") from error
