@@ -3,7 +3,8 @@
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
-from urllib.parse import parse_qs, quote, urlsplit
+
+from tests.support.postgres_proxy import Ends, copy, in_front_of
 
 # The messages after which Postgres answers, so that the client waits: a simple query, and the end (Sync) or a flush of
 # a pipeline. A flush directly after the end has nothing to wait for.
@@ -24,43 +25,18 @@ class RoundTrips:
 
 @asynccontextmanager
 async def counted_round_trips(database_url: str) -> AsyncGenerator[RoundTrips]:
-    """Listen beside the socket of `database_url` while the block runs."""
-    parts = urlsplit(database_url)
-    [sockets] = parse_qs(parts.query)["host"]
+    """Count the round trips to `database_url` while the block runs."""
     trips = RoundTrips("")
-    tasks: set[asyncio.Task[None]] = set()
 
-    async def pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        tasks.add(task)
-        server_reader, server_writer = await asyncio.open_unix_connection(f"{sockets}/.s.PGSQL.5432")
-        back = asyncio.create_task(_copy(server_reader, writer))
+    async def connect(client: Ends, server: Ends) -> None:
+        back = asyncio.create_task(copy(server[0], client[1]))
         try:
-            await _copy_and_count(reader, server_writer, trips)
+            await _copy_and_count(client[0], server[1], trips)
         finally:
             back.cancel()
-            for one in (writer, server_writer):
-                one.close()
-            tasks.discard(task)
 
-    server = await asyncio.start_server(pass_on, "127.0.0.1")
-    port = server.sockets[0].getsockname()[1]
-    address = f"{parts.scheme}://{quote(parts.username or '')}@127.0.0.1:{port}{parts.path}"
-    trips.url = f"{address}?sslmode=disable&gssencmode=disable"
-    try:
+    async with in_front_of(database_url, connect) as trips.url:
         yield trips
-    finally:
-        server.close()
-        # The clients have closed their connections.
-        await asyncio.gather(*tasks)
-
-
-async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    with suppress(ConnectionError):
-        while data := await reader.read(65_536):
-            writer.write(data)
-            await writer.drain()
 
 
 async def _copy_and_count(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, trips: RoundTrips) -> None:

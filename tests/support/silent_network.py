@@ -3,7 +3,8 @@
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
-from urllib.parse import parse_qs, quote, urlsplit
+
+from tests.support.postgres_proxy import CHUNK, Ends, in_front_of
 
 
 class SilentNetwork:
@@ -30,43 +31,25 @@ class SilentNetwork:
 
 @asynccontextmanager
 async def silent_network(database_url: str) -> AsyncGenerator[SilentNetwork]:
-    """Listen in front of the socket of `database_url` while the block runs."""
-    parts = urlsplit(database_url)
-    [sockets] = parse_qs(parts.query)["host"]
+    """Put such a network in front of `database_url` while the block runs."""
     network = SilentNetwork()
-    tasks: set[asyncio.Task[None]] = set()
 
-    async def connect(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        tasks.add(task)
+    async def connect(client: Ends, server: Ends) -> None:
         silent = network.new_connection()
-        there, back = await asyncio.open_unix_connection(f"{sockets}/.s.PGSQL.5432")
-        answers = asyncio.create_task(_copy(there, writer, silent))
+        answers = asyncio.create_task(_copy(server[0], client[1], silent))
         try:
-            await _copy(reader, back, silent)
+            await _copy(client[0], server[1], silent)
         finally:
             answers.cancel()
-            for one in (writer, back):
-                one.close()
-            tasks.discard(task)
 
-    server = await asyncio.start_server(connect, "127.0.0.1")
-    port = server.sockets[0].getsockname()[1]
-    address = f"{parts.scheme}://{quote(parts.username or '')}@127.0.0.1:{port}{parts.path}"
-    network.url = f"{address}?sslmode=disable&gssencmode=disable"
-    try:
+    async with in_front_of(database_url, connect) as network.url:
         yield network
-    finally:
-        server.close()
-        for task in list(tasks):
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, silent: asyncio.Event) -> None:
+    """Pass on what comes until the connection is silent, and swallow the rest."""
     with suppress(ConnectionError):
-        while data := await reader.read(65_536):
+        while data := await reader.read(CHUNK):
             if not silent.is_set():
                 writer.write(data)
                 await writer.drain()
