@@ -716,6 +716,15 @@ async def test_a_refused_key_is_reported_to_the_clients_user_once_a_day(agent: A
     assert "UserPromptSubmit" in last
 
 
+async def test_a_key_of_another_project_is_reported_without_advice_to_set_it(
+    agent: Agent, url: str, parts: Parts
+) -> None:
+    made = await create_key(parts, name="a", pool="default", project="acme/other")
+    printed = json.loads(await agent.at(url, ESKER_KEY=made.key).hook("SessionStart", source="startup"))
+    assert "'acme/other'" in printed["systemMessage"]
+    assert "Set ESKER_KEY" not in printed["systemMessage"]
+
+
 async def test_hooks_do_not_wait_again_for_a_server_that_has_just_been_silent(agent: Agent) -> None:
     with socket.create_server(("127.0.0.1", 0)) as hole:
         lost = agent.at(f"http://127.0.0.1:{hole.getsockname()[1]}", ESKER_HOOK_SECONDS="0.2")

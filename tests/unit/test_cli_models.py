@@ -63,7 +63,9 @@ def claude(tmp_path: Path) -> ScriptedClient:
 
 def model_of(client: ScriptedClient, timeout: float = 100.0, concurrency: int = 1) -> LanguageModel:
     """Return the model behind a client."""
-    wire = CliWire(AGENT_CLIENTS[client.name], "m-1", concurrency, client.environ | {"CLAUDECODE": "1"})
+    wire = CliWire(
+        AGENT_CLIENTS[client.name], "m-1", concurrency, client.environ | {"CLAUDECODE": "1", "GEMINI_CLI_HOME": "/g"}
+    )
     return LanguageModel(f"cli:{client.name}", wire, timeout, ContextSize())
 
 
@@ -102,6 +104,7 @@ async def test_it_runs_at_low_priority_in_a_folder_of_its_own_that_no_hook_obser
     assert call["environ"]["PWD"] == call["cwd"]
     # Nothing of Esker's settings, and nothing of an agent that started the server.
     assert not {name for name in call["environ"] if name.startswith("ESKER_") or name == "CLAUDECODE"}
+    assert call["environ"]["GEMINI_CLI_HOME"] == "/g", "a setting of the client is not the session of another agent"
     assert is_excluded(call["cwd"], "esker-model", ())
     session = Transcript(client="codex", external_id="s", cwd=call["cwd"], project=None, entries=[])
     assert without_excluded(session, ()) is None

@@ -13,6 +13,7 @@ from esker.server.agents.hook_state import HookState
 from esker.server.core.config.client_settings import ClientSettings
 from esker.server.core.config.exclusion_list import ExclusionList
 from esker.server.core.config.kept_keys import KeptKeys
+from esker.server.core.config.owner_file import write_owner_only
 from esker.server.core.errors import Misconfigured
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
@@ -185,3 +186,15 @@ def test_state_that_cannot_be_written_or_read_counts_as_missing(tmp_path: Path) 
     for damaged in (b"", b"\xff", b"2026-03-01", b"2026-03-01T12:00:00"):
         mark.write_bytes(damaged)
         assert not state.is_silent(URL)
+
+
+def test_a_file_that_cannot_be_written_whole_stays_as_it_was_and_leaves_no_part_behind(tmp_path: Path) -> None:
+    path = tmp_path / "exclude"
+    write_owner_only(path, "before")
+    path.unlink()
+    path.mkdir()  # a file cannot replace a folder
+    with pytest.raises(OSError, match="directory"):
+        write_owner_only(path, "after")
+    with pytest.raises(ValueError, match="surrogates"):
+        write_owner_only(tmp_path / "other", "\ud800")
+    assert list(tmp_path.iterdir()) == [path]
