@@ -37,7 +37,7 @@ def read_answer(text: str, shape: type[AnswerModel]) -> AnswerModel:
         raise ValueError(_problems(error)) from None
 
 
-def as_object(text: str) -> dict[str, Json]:
+def object_of(text: str) -> dict[str, Json]:
     """Return the JSON object of an answer in any shape; an empty one if there is none."""
     try:
         found = parse_json(_body(text).encode("utf-8", "replace"))

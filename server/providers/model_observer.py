@@ -34,7 +34,7 @@ from esker.server.core.pack.rendering import offered_line
 from esker.server.core.records import Category, Memory, Priority, TokenUse
 from esker.server.core.text.terms import says_something
 from esker.server.core.text.tokens import IMAGE_TOKENS, estimate_tokens
-from esker.server.providers.answers import as_object, breaks_off, is_half_bad, items_of, read_answer
+from esker.server.providers.answers import breaks_off, is_half_bad, items_of, object_of, read_answer
 from esker.server.providers.attribution import Attribution
 from esker.server.providers.echoes import Echoes
 from esker.server.providers.language_model import Answered, Content, LanguageModel, ModelReply
@@ -261,7 +261,7 @@ class _ObserverAnswerReader:
         """Read an answer of another shape: the whole items of JSON, else tagged text, else a list."""
         items = items_of(reply.text, "facts")
         if items and (reply.last or _is_mostly_good(reply.text, items)):
-            return _answer_of(items, as_object(reply.text), refused)
+            return _answer_of(items, object_of(reply.text), refused)
         written = read_written(reply.text)
         return self._answer_of_text(written, refused) if written else None
 
