@@ -136,8 +136,8 @@ class ModelFailed(EskerError):
     """The language model did not give a usable answer."""
 
     hint = (
-        "Nothing is lost; the call is retried automatically. A model that does not keep to JSON may do better with"
-        " another ESKER_LLM_STRUCTURED (schema, json, tool, prompt)."
+        "Nothing is lost; the call is retried automatically. A server whose model does not keep to JSON may do better"
+        " with another ESKER_LLM_STRUCTURED (schema, json, tool, prompt)."
     )
 
 
