@@ -12,6 +12,7 @@ from esker.server.agents.spool import Deliver, Parcel
 from esker.server.agents.transcript import Transcript, TranscriptEntry
 from esker.server.core.http_answers import ServerRefused
 from esker.server.core.json_input import Json, text_characters
+from esker.server.core.text.batching import by_size
 
 _BATCH_MESSAGES = 500
 _BATCH_BYTES = 8 * 1024 * 1024
@@ -96,16 +97,7 @@ def _send_batch(api: Api, session: str, batch: list[dict[str, Any]], sent: SendR
 
 def as_batches(entries: Iterable[TranscriptEntry]) -> Iterator[list[dict[str, Any]]]:
     """Yield messages as the server accepts them, in batches of at most 500 messages and about 8 MiB."""
-    batch: list[dict[str, Any]] = []
-    size = 0
-    for message, cost in map(_message_body, entries):
-        if batch and (len(batch) == _BATCH_MESSAGES or size + cost > _BATCH_BYTES):
-            yield batch
-            batch, size = [], 0
-        batch.append(message)
-        size += cost
-    if batch:
-        yield batch
+    return by_size(map(_message_body, entries), _BATCH_MESSAGES, _BATCH_BYTES)
 
 
 def _message_body(entry: TranscriptEntry) -> tuple[dict[str, Any], int]:

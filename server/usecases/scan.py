@@ -13,6 +13,7 @@ from esker.server.core.conversation.valid_blocks import as_blocks
 from esker.server.core.json_input import Json
 from esker.server.core.records import Principal
 from esker.server.core.redaction import redact, redact_content, redact_json, redact_name
+from esker.server.core.text.batching import by_size
 from esker.server.core.text.phrases import texts_in
 from esker.server.db.database import Connection
 from esker.server.store import audit, jobs, memories, messages, packs, passages, sessions, text_columns, vectors
@@ -216,13 +217,4 @@ async def _mask_passages(parts: Parts, who: Principal, rows: Mapping[Key, int]) 
 
 def _some(lengths: Mapping[Item, int]) -> Iterator[list[Item]]:
     """Yield the items in batches for one transaction each, by the characters of their texts."""
-    some: list[Item] = []
-    characters = 0
-    for item, length in lengths.items():
-        if some and (len(some) == _AT_ONCE or characters + length > _CHARACTERS_AT_ONCE):
-            yield some
-            some, characters = [], 0
-        some.append(item)
-        characters += length
-    if some:
-        yield some
+    return by_size(lengths.items(), _AT_ONCE, _CHARACTERS_AT_ONCE)

@@ -1,9 +1,11 @@
 """Batches of texts: each text is in one batch, and no other division is cheaper."""
 
+from itertools import pairwise
+
 from hypothesis import given
 from hypothesis import strategies as st
 
-from esker.server.core.text.batching import batches
+from esker.server.core.text.batching import batches, by_size
 
 LENGTHS = st.lists(st.integers(0, 256), max_size=9)
 
@@ -42,3 +44,19 @@ def test_no_other_division_is_cheaper(lengths: list[int], fixed: int, most: int)
 
 def test_texts_of_similar_length_share_a_batch_and_a_long_one_is_alone() -> None:
     assert batches([10, 250, 11, 9, 10], fixed=40, most=64) == [[1], [2, 0, 4, 3]]
+
+
+SIZED = st.lists(st.tuples(st.integers(), st.integers(0, 20)), max_size=30)
+
+
+@given(SIZED, st.integers(1, 5), st.integers(0, 40))
+def test_batches_by_size_keep_the_order_and_are_as_large_as_their_limits_allow(
+    items: list[tuple[int, int]], most: int, most_in_all: int
+) -> None:
+    found = list(by_size(((item, item[1]) for item in items), most, most_in_all))
+    assert [item for batch in found for item in batch] == items
+    for batch in found:
+        assert len(batch) <= most
+        assert sum(size for _, size in batch) <= most_in_all or len(batch) == 1
+    for batch, after in pairwise(found):
+        assert len(batch) == most or sum(size for _, size in [*batch, after[0]]) > most_in_all
