@@ -201,7 +201,7 @@ def _has_result(content: Json) -> bool:
 
 def _spoken(line: JsonLine, kind: str) -> tuple[str, Json]:
     message = as_object(line.get("message"))
-    content = message.get("content")
+    content: Json = message.get("content")
     [only] = content if isinstance(content, list) and len(content) == 1 else [content]
     text = as_object(only).get("text", only)
     command = _COMMAND.fullmatch(text) if kind == "user" and isinstance(text, str) else None

@@ -449,11 +449,14 @@ def _output(output: Json) -> tuple[Json, bool]:
         inner = as_object(arguments(output))
         if isinstance(inner.get("output"), str):
             return inner["output"], bool(as_object(inner.get("metadata")).get("exit_code"))
-    if isinstance(content := as_object(output).get("content"), list):
-        return _output(content)[0], as_object(output).get("success") is False
+    wrapper = as_object(output)
+    failed = wrapper.get("success") is False
+    content: Json = wrapper.get("content")
+    if isinstance(content, list):
+        return _output(content)[0], failed
     if isinstance(output, list) and any(as_object(part).get("type") in _IMAGES for part in output):
         return [*_content(output)] or result_text(output), False
-    return result_text(output), as_object(output).get("success") is False
+    return result_text(output), failed
 
 
 def _unwrapped(shown: Json) -> Json:

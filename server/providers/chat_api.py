@@ -196,6 +196,7 @@ def _used(usage: object) -> TokenUse:
 
 def _message_of(body: object) -> str | None:
     """Return the message of an error's body, which is in `error` or alone."""
-    inner = as_object(body).get("error", as_object(body))
-    message = as_object(inner).get("message") if isinstance(inner, dict) else inner
+    given = as_object(body)
+    inner = given.get("error", given)
+    message = inner if isinstance(inner, str) else as_object(inner).get("message")
     return message if isinstance(message, str) else None
