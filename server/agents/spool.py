@@ -13,6 +13,7 @@ import os
 import re
 import shutil
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Generator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
@@ -57,11 +58,15 @@ class SpoolQueue:
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """Numbers of parcels: sent, refused permanently and set aside, and still waiting."""
+    """Numbers of parcels: sent, refused permanently and set aside, still waiting, and which of these the key held back.
+
+    Those that are held belong to sessions that the key may not write.
+    """
 
     sent: int = 0
     refused: int = 0
     waiting: int = 0
+    held: int = 0
 
 
 class Spool:
@@ -144,8 +149,8 @@ class Spool:
                 if not locked:
                     break
                 self._send_untried(api, deliver, tried)
-        outcomes = list(tried.values())
-        return Replayed(outcomes.count("sent"), outcomes.count("refused"), self.waiting())
+        outcomes = Counter(tried.values())
+        return Replayed(outcomes["sent"], outcomes["refused"], self.waiting(), outcomes["held"])
 
     def _untried(self, tried: Collection[Path]) -> list[Path]:
         return [path for path, _ in self._files() if _queue_id(path) in self._mine and path not in tried]

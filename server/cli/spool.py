@@ -52,14 +52,18 @@ def _send(local_spool: Spool, api: Api, deliver: Deliver, queue_id: str | None, 
     if queue_id is not None:
         local_spool.adopt(queue_id)
     done = local_spool.replay(api, deliver)
-    if done.waiting:
+    if done.waiting > done.held:
         # Make any request: its error tells the user why sending failed.
         api.get("/v1/memories", limit=1)
     _say(asdict(done), "sent", as_json)
     if done.refused and not as_json:
         say(f"The server refused {counted(done.refused, 'parcel')}, kept in {local_spool.folder / 'refused'}.")
-    if done.waiting and not as_json:
-        waits = counted(done.waiting, "parcel waits", "parcels wait")
+    if done.held and not as_json:
+        waits = counted(done.held, "parcel waits", "parcels wait")
+        say(f"{waits}: ESKER_KEY may not write the sessions, as a key that is bound to another project. Send with")
+        say("a key that may, or delete the queue with `esker spool --drop --for ID`.")
+    if done.waiting > done.held and not as_json:
+        waits = counted(done.waiting - done.held, "parcel waits", "parcels wait")
         say(f"{waits}: the server is busy, or another process is sending.")
 
 

@@ -52,6 +52,7 @@ def test_parcels_of_a_revoked_key_are_sent_only_when_named(state: Path, server: 
         "sent": 1,
         "refused": 0,
         "waiting": 0,
+        "held": 0,
     }
     assert spool_json(state=state, url=server) == []
 
