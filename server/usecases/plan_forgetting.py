@@ -6,10 +6,12 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from esker.server.core.errors import NotFound
 from esker.server.core.facts.echo import names_in, other_words, own_words, repeats, repeats_somewhere
 from esker.server.core.facts.forgetting import DoomedMessage, DoomedRow, ForgetPlan, ForgetRequest, Selection
 from esker.server.core.facts.same_fact import fingerprint, same_fact
 from esker.server.core.ids import is_passage
+from esker.server.core.pack.rendering import unknown_line
 from esker.server.core.records import Memory
 from esker.server.core.sources import sources_of
 from esker.server.core.text.labels import without_label, without_notes
@@ -18,6 +20,7 @@ from esker.server.db.database import Connection
 from esker.server.db.pipeline import fetch
 from esker.server.store import forgetting, memories, passages
 from esker.server.store.forgetting import FoundMessage
+from esker.server.usecases.know_project import unknown_project
 from esker.server.usecases.parts import Parts
 from esker.server.usecases.saying import saying
 
@@ -92,7 +95,7 @@ def merged(*all_said_in: Mapping[str, Collection[int]]) -> SaidIn:
 
 
 async def doomed_by(parts: Parts, connection: Connection, request: ForgetRequest) -> Doomed:
-    """Return everything that is forgotten with what a request names. Raises NotFound for an unknown id."""
+    """Return everything that is forgotten with what a request names. Raises NotFound for an unknown id or project."""
     doomed = await (_by_ids if request.selection.ids else _by_selection)(parts, connection, request)
     await _add_drawn(connection, doomed)
     doomed.said_in = merged(doomed.said_in, await _said_in(connection, [doomed.rows[i] for i in sorted(doomed.same)]))
@@ -127,8 +130,15 @@ async def _by_ids(_: Parts, connection: Connection, request: ForgetRequest) -> D
 
 
 async def _by_selection(parts: Parts, connection: Connection, request: ForgetRequest) -> Doomed:
-    """Return the memories and messages that say one of some words, or that are within some limits."""
+    """Return the memories and messages that say one of some words, or that are within some limits.
+
+    Raises NotFound for an unknown project: its name is misspelt, and what was to be forgotten would stay.
+    """
     selection, phrases = request.selection, Phrases.of(request.selection.words)
+    if unknown := await unknown_project(connection, selection.project):
+        raise NotFound(
+            f"Nothing is forgotten. {unknown_line(unknown)}", hint="Give a project's name as Esker shows it."
+        )
     rows = await memories.get(connection, await forgetting.selected_memories(connection, selection, phrases))
     found = await forgetting.selected_messages(connection, selection, phrases)
     said = await _saying(parts, phrases, found) if phrases else found

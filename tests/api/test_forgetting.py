@@ -155,6 +155,17 @@ async def test_a_project_that_is_called_so_gets_another_name_and_stays_one_proje
     assert (await client.get(f"/v1/sessions/{session}")).json()["project"] == project
 
 
+async def test_forgetting_in_a_misspelt_project_is_refused_with_similar_names(
+    client: httpx2.AsyncClient,
+) -> None:
+    await client.post("/v1/memories", json={"content": "The cellar is dry.", "project": "xanadu-web"})
+    for named in ({}, {"words": ["cellar"]}):
+        refused = await client.post("/v1/forget", json={**named, "project": "xanadu-wep"})
+        assert (refused.status_code, "xanadu-web" in refused.json()["detail"]) == (404, True)
+    audited = (await client.get("/v1/audit")).json()["entries"]
+    assert not [entry for entry in audited if entry["action"] == "forget"]
+
+
 async def test_a_forgotten_project_name_is_in_no_frozen_pack(client: httpx2.AsyncClient, owner_url: str) -> None:
     await client.post("/v1/memories", json={"content": "The cellar is dry.", "project": "xanadu-web"})
     session = await opened(client)
