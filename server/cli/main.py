@@ -14,9 +14,10 @@ from typing import Annotated, Any, NoReturn, cast
 
 import typer
 from typer.core import TyperCommand, TyperGroup
+from typer.exceptions import TyperException
 
 from esker.server import VERSION
-from esker.server.cli.output import show_error
+from esker.server.cli.output import AS_JSON, show_error
 from esker.server.core.errors import EskerError
 
 # Verb → its module and its line in the help.
@@ -70,6 +71,8 @@ VERBS: dict[str, tuple[str, str]] = {
 }
 
 
+WRONG_USAGE = 2
+"""The exit code of a command that was called in a wrong way."""
 _REPORT = "This is a bug in Esker. ESKER_LOG_LEVEL=debug shows the whole error."
 _SYSTEM = "Check that it exists and that you may use it. ESKER_LOG_LEVEL=debug shows the whole error."
 
@@ -109,6 +112,7 @@ app = typer.Typer(
     cls=Verbs,
     no_args_is_help=True,
     add_completion=False,
+    context_settings={"help_option_names": ["--help", "-h"]},
     help="Esker: the memory that your agents share. Settings come from ESKER_… variables.",
 )
 
@@ -122,7 +126,7 @@ def _show_version(asked: bool) -> None:
 @app.callback()
 def _esker(
     version: Annotated[
-        bool, typer.Option("--version", is_eager=True, callback=_show_version, help="Show the version.")
+        bool, typer.Option("--version", "-V", is_eager=True, callback=_show_version, help="Show the version.")
     ] = False,
 ) -> None:
     pass
@@ -133,11 +137,17 @@ def run() -> None:
     for stream in (sys.stdout, sys.stderr):
         # The name of a file may not be valid text.
         cast("TextIOWrapper", stream).reconfigure(errors="backslashreplace")
-    command = typer.main.get_command(app)
+    command: Any = typer.main.get_command(app)
     try:
-        command(prog_name="esker")
+        # Without --json, wrong usage is shown by the library, which exits.
+        sys.exit(command(prog_name="esker", standalone_mode=AS_JSON not in sys.argv))
     except EskerError as error:
         _fail(error)
+    except TyperException as error:
+        wrong: Any = error
+        _fail(
+            EskerError(wrong.format_message(), hint=f"`{wrong.ctx.command_path} --help` shows the usage."), WRONG_USAGE
+        )
     except KeyboardInterrupt:
         sys.exit(130)
     except Exception as error:
@@ -146,11 +156,11 @@ def run() -> None:
         _fail(_unexpected(error))
 
 
-def _fail(error: EskerError) -> NoReturn:
+def _fail(error: EskerError, code: int = 1) -> NoReturn:
     # A parent that reads the error may close its end of standard input, which would interrupt a server (`serve`).
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     show_error(error)
-    sys.exit(1)
+    sys.exit(code)
 
 
 def _has_working_directory() -> bool:

@@ -25,7 +25,8 @@ _WIDEST = 10_000
 # Control characters that a terminal obeys, except line end and tab.
 _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
+AS_JSON = "--json"
+AsJson = Annotated[bool, typer.Option(AS_JSON, help="Print JSON for machines.")]
 DataDir = Annotated[Path | None, typer.Option(help="Where the embedded Postgres keeps its files.")]
 
 
@@ -70,7 +71,7 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
 
 def show_error(error: EskerError) -> None:
     """Print an error and its hint on standard error; with --json, as JSON on standard output."""
-    if "--json" in sys.argv:
+    if AS_JSON in sys.argv:
         print_json({"error": str(error), "hint": error.hint})
         return
     errors.print(f"esker: {error}", markup=False, style="red")

@@ -78,6 +78,17 @@ def test_the_help_page_has_every_verb_with_its_own_line() -> None:
         assert line in own, verb
 
 
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [(["rekall"], "rekall"), (["recall"], "query"), (["pool", "keep", "--memories", "x"], "KIND")],
+)
+def test_wrong_usage_with_json_is_one_document(arguments: list[str], named: str) -> None:
+    done = esker(*arguments, "--json")
+    problem = json.loads(done.stdout)
+    assert (done.returncode, done.stderr, named in problem["error"]) == (2, "", True)
+    assert "--help" in problem["hint"]
+
+
 def test_a_wrong_verb_is_wrong_usage() -> None:
     done = esker_alone("recal", "x")
     assert done.returncode == 2
