@@ -38,6 +38,7 @@ from esker.server.rest import (
     spend,
 )
 from esker.server.rest.access import Access
+from esker.server.rest.limits import Places
 from esker.server.rest.mcp_route import PATH, McpRoute
 from esker.server.rest.metrics import Measured, Metrics
 from esker.server.tools.in_process import backend_of
@@ -96,6 +97,7 @@ def make_app(parts: Parts, local_token: str | None = None) -> FastAPI:
     app = FastAPI(title="Esker", version=VERSION, lifespan=lifespan)
     app.state.parts = parts
     app.state.metrics = metrics
+    app.state.exports = Places(pool_file.EXPORTS, pool_file.EXPORTS_OF_POOL)
     problems.install(app)
     for routes in (sessions, memories, forgetting, briefing, projects, reflections, pool_file, spend, audit, health):
         # The routes themselves: `include_router` would build each of them again on first use.

@@ -8,8 +8,8 @@ pools have jobs?) are single statements that return ids and counts, through `ask
 import asyncio
 import logging
 import time
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Generator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from copy import copy
 from pathlib import Path
 from typing import Any, LiteralString, Self
@@ -58,6 +58,7 @@ class Database:
         self.url = url
         self._answer_seconds = answer_seconds
         self.project: str | None = None
+        self._options: dict[str, Any] = {**KEEPALIVE, "options": _OPTIONS, "autocommit": True}
         self._pool = AsyncConnectionPool(
             url,
             connection_class=LimitedConnection,
@@ -67,7 +68,7 @@ class Database:
             open=False,
             timeout=_CONNECT_SECONDS,
             configure=self._prepare,
-            kwargs={**KEEPALIVE, "options": _OPTIONS, "autocommit": True},
+            kwargs=self._options,
         )
 
     async def __aenter__(self) -> Self:
@@ -106,6 +107,20 @@ class Database:
             await connection.execute(_SQL["see_one_moment"])
             await enter(connection, pool_id, self.project)
             yield connection
+
+    @asynccontextmanager
+    async def moment_apart(self, pool_id: str) -> AsyncGenerator[Connection]:
+        """Open a transaction like `moment` on a connection that is opened for it, and closed after it.
+
+        For readers whose pace is a client's: they must not hold the connections of others. Raises Unavailable.
+        """
+        with _as_esker_errors():
+            async with await LimitedConnection.connect(self.url, **self._options) as connection:
+                await self._prepare(connection)
+                async with connection.transaction():
+                    await connection.execute(_SQL["see_one_moment"])
+                    await enter(connection, pool_id, self.project)
+                    yield connection
 
     @asynccontextmanager
     async def tenant_pipeline(self, pool_id: str) -> AsyncGenerator[Connection]:
@@ -153,20 +168,27 @@ class Database:
 
     @asynccontextmanager
     async def _connection(self) -> AsyncGenerator[Connection]:
-        try:
+        with _as_esker_errors():
             async with self._pool.connection() as connection:
                 await _know_vectors(connection)
                 yield connection
-        except (PoolTimeout, PoolClosed, TooManyRequests) as error:
-            raise Unavailable("The database cannot be reached.") from error
-        except (UndefinedTable, UndefinedColumn, UndefinedFunction) as error:
-            raise Misconfigured("The database has not been migrated.", hint="Run `esker migrate`.") from error
-        except (psycopg.OperationalError, psycopg.InterfaceError) as error:
-            raise Unavailable(f"The database cannot answer: {_first_line(error)}.") from error
-        except psycopg.Error as error:
-            # The other lines may quote what the statement was given, and the error may be logged.
-            error.args = (_first_line(error),)
-            raise
+
+
+@contextmanager
+def _as_esker_errors() -> Generator[None]:
+    """Turn errors of the driver into those of Esker, for which clients wait or migrate."""
+    try:
+        yield
+    except (PoolTimeout, PoolClosed, TooManyRequests) as error:
+        raise Unavailable("The database cannot be reached.") from error
+    except (UndefinedTable, UndefinedColumn, UndefinedFunction) as error:
+        raise Misconfigured("The database has not been migrated.", hint="Run `esker migrate`.") from error
+    except (psycopg.OperationalError, psycopg.InterfaceError) as error:
+        raise Unavailable(f"The database cannot answer: {_first_line(error)}.") from error
+    except psycopg.Error as error:
+        # The other lines may quote what the statement was given, and the error may be logged.
+        error.args = (_first_line(error),)
+        raise
 
 
 class Snapshot(Database):
@@ -189,6 +211,12 @@ class Snapshot(Database):
 
     @asynccontextmanager
     async def moment(self, pool_id: str) -> AsyncGenerator[Connection]:
+        """Hand out the connection. Raises ValueError for another pool."""
+        async with self.tenant(pool_id) as connection:
+            yield connection
+
+    @asynccontextmanager
+    async def moment_apart(self, pool_id: str) -> AsyncGenerator[Connection]:
         """Hand out the connection. Raises ValueError for another pool."""
         async with self.tenant(pool_id) as connection:
             yield connection

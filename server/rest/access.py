@@ -39,6 +39,8 @@ _FORWARDED = re.compile(r"forwarded|via|x-real-ip|x-forwarded-.*")
 _BODY_SECONDS = 30.0
 """Seconds that a body may take however small it is; a larger one may take longer, as long as it keeps coming."""
 _BODY_BYTES_PER_SECOND = 16 * 1024
+_SILENT_SECONDS = 10.0
+"""Seconds after which the rest of a body is no longer waited for, if nothing comes."""
 
 
 class Authenticate(Protocol):
@@ -145,15 +147,17 @@ class Access:
 
     def _limited(self, receive: Receive) -> Receive:
         """Return a `receive` that counts bytes and time. It raises TooLarge and TooSlow in the reader."""
-        began = asyncio.get_running_loop().time()
+        loop = asyncio.get_running_loop()
+        began = loop.time()
         read, has_more = 0, True
 
         async def count() -> Message:
             nonlocal read, has_more
             if not has_more:
                 return await receive()
+            latest = began + _BODY_SECONDS + read / _BODY_BYTES_PER_SECOND
             try:
-                async with asyncio.timeout_at(began + _BODY_SECONDS + read / _BODY_BYTES_PER_SECOND):
+                async with asyncio.timeout_at(min(latest, loop.time() + _SILENT_SECONDS)):
                     message = await receive()
             except TimeoutError as error:
                 raise TooSlow from error

@@ -1,4 +1,4 @@
-"""HTTP connections: who is at the other end, and how long a request may take to arrive."""
+"""HTTP connections: who is at the other end, and how long a request may take to arrive, and an answer to leave."""
 
 import asyncio
 from typing import Any
@@ -12,6 +12,9 @@ from esker.server.rest.peers import Peer
 HEADER_SECONDS = 15.0
 """Seconds from the opening of a connection, or from the first byte of a later request, to the end of its headers."""
 
+SEND_SECONDS = 30.0
+"""Seconds in which a client must take the next 64 KiB of an answer."""
+
 
 def server_config(app: ASGIApp, **settings: Any) -> uvicorn.Config:
     """Return the configuration of an HTTP server whose requests have `scope["state"]["peer"]`.
@@ -24,9 +27,13 @@ def server_config(app: ASGIApp, **settings: Any) -> uvicorn.Config:
 
 
 class TimedConnection(H11Protocol):
-    """A connection that is closed if a request's headers do not arrive in time. Bodies are timed by `Access`."""
+    """A connection that is closed if a request's headers do not arrive in time, or if its answer is not read.
+
+    Bodies are timed by `Access`.
+    """
 
     _waiting: asyncio.TimerHandle | None = None
+    _sending: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Wait for the first request."""
@@ -48,7 +55,23 @@ class TimedConnection(H11Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Wait no longer."""
         self._stop_waiting()
+        self._stop_sending()
         super().connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        """Give the client a time in which it must read."""
+        super().pause_writing()
+        self._sending = self._sending or self.loop.call_later(SEND_SECONDS, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        """Send more of the answer."""
+        self._stop_sending()
+        super().resume_writing()
+
+    def _stop_sending(self) -> None:
+        if self._sending:
+            self._sending.cancel()
+            self._sending = None
 
     def _wait_for_headers(self) -> None:
         self._waiting = self.loop.call_later(HEADER_SECONDS, self._give_up)

@@ -1,8 +1,9 @@
-"""Rates: how many requests a caller may make, as a bucket that fills again with time."""
+"""Limits: how many requests a caller may make, as a bucket that fills again with time, and how many may run at once."""
 
 import time
-from collections import OrderedDict
-from collections.abc import Callable
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from esker.server.core.config.settings import Settings
@@ -50,6 +51,34 @@ class Rate:
     def _present(self, caller: str) -> float:
         used, at = self._used.get(caller, (0.0, 0.0))
         return max(0.0, used - (self._seconds() - at) * self._per_minute / _MINUTE)
+
+
+class Places:
+    """A number of requests that may run at once, of all callers and of each."""
+
+    def __init__(self, every: int, each: int) -> None:
+        """`every`: places of all callers together; `each`: of one caller."""
+        self._every = every
+        self._each = each
+        self._taken: Counter[str] = Counter()
+
+    @property
+    def taken(self) -> int:
+        """How many requests run now."""
+        return self._taken.total()
+
+    @contextmanager
+    def take(self, caller: str, refusal: str, *, seconds: float) -> Generator[None]:
+        """Hold a place during the block. Raises TooManyRequests, with the `seconds` to wait, if all are taken."""
+        if self._taken[caller] >= self._each or self.taken >= self._every:
+            raise TooManyRequests(refusal, seconds=seconds, hint="Wait until another one has ended.")
+        self._taken[caller] += 1
+        try:
+            yield
+        finally:
+            self._taken[caller] -= 1
+            if not self._taken[caller]:
+                del self._taken[caller]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """Routes of a pool's file: export line by line, import part by part."""
 
 from collections.abc import AsyncGenerator
-from contextlib import aclosing
+from contextlib import AsyncExitStack, aclosing
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
@@ -11,6 +11,7 @@ from starlette.types import Receive, Scope, Send
 
 from esker.server.rest.context import WithParts, WithPrincipal
 from esker.server.rest.json_route import StrictRoute
+from esker.server.rest.limits import Places
 from esker.server.usecases.audit_trail import record
 from esker.server.usecases.export import export
 from esker.server.usecases.import_pool import ImportReport, import_pool
@@ -19,40 +20,48 @@ router = APIRouter(prefix="/v1", tags=["pool"], route_class=StrictRoute)
 
 LINES = "application/x-ndjson"
 _CHUNK_BYTES = 64 * 1024
+EXPORTS = 4
+"""The most exports that run at once, each on a connection to the database of its own."""
+EXPORTS_OF_POOL = 2
+_RETRY_SECONDS = 10.0
 
 
 class _Lines(StreamingResponse):
-    """A stream of lines, whose generator is closed as soon as the client disconnects."""
+    """A stream of lines; what it holds is let go as soon as the client disconnects."""
 
-    def __init__(self, lines: AsyncGenerator[bytes]) -> None:
+    def __init__(self, lines: AsyncGenerator[bytes], held: AsyncExitStack) -> None:
         super().__init__(lines, media_type=LINES)
-        self._lines = lines
+        self._held = held
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        async with aclosing(self._lines):
+        async with self._held:
             await super().__call__(scope, receive, send)
 
 
 @router.get("/export", response_class=StreamingResponse, responses={200: {"content": {LINES: {}}}})
-async def export_all(parts: WithParts, principal: WithPrincipal) -> Response:
+async def export_all(request: Request, parts: WithParts, principal: WithPrincipal) -> Response:
     """Export the pool's memory as JSON lines. A file without an `end` line was truncated."""
-    await record(parts, principal, "pool.export", principal.pool_name, {})
-    lines = export(parts, principal.pool_id, principal.pool_name)
-    # Get the first line before the response starts, so that an early failure becomes an error answer.
-    first = await anext(lines)
-    return _Lines(_joined(first, lines))
+    places: Places = request.app.state.exports
+    async with AsyncExitStack() as held:
+        refusal = "Too many exports are running."
+        held.enter_context(places.take(principal.pool_id, refusal, seconds=_RETRY_SECONDS))
+        await record(parts, principal, "pool.export", principal.pool_name, {})
+        lines = await held.enter_async_context(aclosing(export(parts, principal.pool_id, principal.pool_name)))
+        # Get the first line before the response starts, so that an early failure becomes an error answer.
+        first = await anext(lines)
+        chunks = await held.enter_async_context(aclosing(_joined(first, lines)))
+        return _Lines(chunks, held.pop_all())
 
 
 async def _joined(first: bytes, lines: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:
     """Yield lines in chunks, since sending each line by itself would be slow."""
-    async with aclosing(lines):
-        chunk = bytearray(first)
-        async for line in lines:
-            chunk += line
-            if len(chunk) >= _CHUNK_BYTES:
-                yield bytes(chunk)
-                chunk.clear()
-        yield bytes(chunk)
+    chunk = bytearray(first)
+    async for line in lines:
+        chunk += line
+        if len(chunk) >= _CHUNK_BYTES:
+            yield bytes(chunk)
+            chunk.clear()
+    yield bytes(chunk)
 
 
 @router.post(

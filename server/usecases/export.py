@@ -15,11 +15,11 @@ from esker.server.usecases.parts import Parts
 async def export(parts: Parts, pool_id: str, pool_name: str) -> AsyncGenerator[bytes]:
     """Yield the lines of a pool's file (see `server/core/pool/lines.py`), each with its line end.
 
-    A transaction stays open until the last line, and only a few lines are in memory. Raises Unavailable, also midway: a
-    file without the end line is incomplete.
+    A connection of its own stays open until the last line, and only a few lines are in memory. Raises Unavailable, also
+    midway: a file without the end line is incomplete.
     """
     written: Counter[LineType] = Counter()
-    async with parts.database.moment(pool_id) as connection:
+    async with parts.database.moment_apart(pool_id) as connection:
         yield _header(pool_name, await pool_export.counts(connection), parts.clock())
         async for line_type, line in _lines(connection):
             written[line_type] += 1

@@ -5,6 +5,7 @@ import hashlib
 import json
 import tracemalloc
 from collections.abc import AsyncGenerator, Generator
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +21,8 @@ from esker.server.core.records import Principal
 from esker.server.db.database import Database
 from esker.server.db.embedded import OWNER, Cluster
 from esker.server.providers.local_embedder import LocalEmbedder
+from esker.server.rest import connections
+from esker.server.rest.pool_file import EXPORTS_OF_POOL
 from esker.server.store import messages
 from esker.server.usecases.authenticate import SCOPES, create_key, create_pool
 from esker.server.usecases.export import export
@@ -35,7 +38,7 @@ from tests.support.pool_files import ODD, everything, fill
 from tests.support.processes import ROOT
 from tests.support.reflecting import scripted
 from tests.support.serving import serving_meaning
-from tests.support.waiting import PATIENCE
+from tests.support.waiting import PATIENCE, eventually
 from tests.unit.test_redaction import SECRETS
 
 Line = dict[str, Any]
@@ -520,6 +523,28 @@ async def test_an_export_streams_a_large_pool(parts: Parts, who: Principal, owne
         tracemalloc.stop()
     assert size > 5_000_000
     assert peak < size / 5
+
+
+async def test_exports_that_nobody_reads_hold_no_connection_of_others_and_are_given_up(
+    client: httpx2.AsyncClient, parts: Parts, who: Principal, owner_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connections, "SEND_SECONDS", 0.5)
+    fill_pool(owner_url, who.pool_id, 15_000, now=parts.clock())
+    async with AsyncExitStack() as unread:
+        streams = [client.stream("GET", "/v1/export") for _ in range(EXPORTS_OF_POOL)]
+        started = [await unread.enter_async_context(stream) for stream in streams]
+        assert [answer.status_code for answer in started] == [200] * EXPORTS_OF_POOL
+        refused = await client.get("/v1/export")
+        assert (refused.status_code, refused.headers["Retry-After"]) == (429, "10")
+        with psycopg.connect(owner_url) as owner:
+            own = owner.execute("SELECT count(*) FROM pg_stat_activity WHERE state = 'idle in transaction'").fetchone()
+            assert own == (EXPORTS_OF_POOL,)
+        # As many requests as the server has connections are answered at once.
+        asked = await asyncio.gather(*(client.get("/v1/memories") for _ in range(parts.settings.database_connections)))
+        assert {answer.status_code for answer in asked} == {200}
+        await eventually(lambda: client.get("/v1/export"), lambda answer: answer.status_code == 200)
+        with pytest.raises(httpx2.TransportError):
+            await started[0].aread()
 
 
 async def test_an_export_contains_no_secret_of_any_format(client: httpx2.AsyncClient) -> None:

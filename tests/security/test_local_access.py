@@ -291,6 +291,16 @@ async def test_a_second_request_on_a_connection_has_the_same_time(served: str, m
         writer.close()
 
 
+async def test_a_large_part_of_a_body_earns_no_silence(served: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(access, "_SILENT_SECONDS", 0.2)
+    head = "POST /v1/recall HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    sent = f"{head}Content-Length: 2000000\r\n\r\n{'{' * 1_000_000}"
+    reader, writer = await raw(served, sent.encode())
+    answer = await reader.read()
+    writer.close()
+    assert answer.startswith(b"HTTP/1.1 408 ")
+
+
 @pytest.mark.parametrize("path", ["/v1/recall", "/mcp", "/v1/import"])
 async def test_a_body_that_does_not_arrive_is_answered_and_the_connection_closed(
     served: str, path: str, monkeypatch: pytest.MonkeyPatch

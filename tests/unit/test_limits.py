@@ -4,7 +4,7 @@ import pytest
 
 from esker.server.core.errors import TooManyRequests
 from esker.server.rest import limits
-from esker.server.rest.limits import Rate
+from esker.server.rest.limits import Places, Rate
 
 
 class Stopwatch:
@@ -71,3 +71,16 @@ def test_memory_for_callers_is_bounded(watch: Stopwatch, monkeypatch: pytest.Mon
     assert not any(refused(rate, caller) for caller in "abcd")
     assert refused(rate, "d") > 0
     assert refused(rate, "a") == 0.0
+
+
+def test_places_are_limited_for_each_caller_and_for_all_and_are_given_back() -> None:
+    places = Places(every=3, each=2)
+    with places.take("a", "No.", seconds=7), places.take("a", "No.", seconds=7):
+        with pytest.raises(TooManyRequests, match="No") as refusal, places.take("a", "No.", seconds=7):
+            pass
+        assert refusal.value.seconds == 7
+        with places.take("b", "No.", seconds=7), pytest.raises(TooManyRequests), places.take("c", "No.", seconds=7):
+            pass
+    assert places.taken == 0
+    with places.take("c", "No.", seconds=7):
+        assert places.taken == 1
