@@ -4,8 +4,8 @@ import asyncio
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast
 
@@ -15,12 +15,13 @@ from esker.server.agents.api import Api
 from esker.server.agents.hook_log import HookLog
 from esker.server.agents.spool import Spool
 from esker.server.cli.database import lacking, settings_for, with_database
+from esker.server.cli.database_findings import FAILING, CheckStatus, Finding, Inspected, invariants, stored_findings
 from esker.server.cli.install import keyless_clients
 from esker.server.cli.output import AsJson, DataDir, print_json, say
 from esker.server.core.config.client_settings import ClientSettings
 from esker.server.core.config.settings import Settings
 from esker.server.core.counts import counted
-from esker.server.core.errors import EskerError, Misconfigured, Unavailable, named
+from esker.server.core.errors import EskerError, Misconfigured, Unavailable
 from esker.server.db.data_dir import holder
 from esker.server.db.embedded import is_made
 from esker.server.providers.embedders import embedder_of
@@ -28,37 +29,24 @@ from esker.server.providers.endpoints import Endpoint
 from esker.server.providers.language_models import probe as probe_model
 from esker.server.providers.rerankers import make_reranker
 from esker.server.providers.reranking import probe as probe_reranker
-from esker.server.store.vector_indexes import Probe
 from esker.server.usecases import inspect
-from esker.server.usecases.inspect import DatabaseFacts, Stuck
+from esker.server.usecases.check_invariants import check_invariants
 from esker.server.usecases.parts import Parts
 
 app = typer.Typer(add_completion=False)
 
-CheckStatus = Literal["ok", "warning", "wrong"]
-
 _MARK: dict[CheckStatus, str] = {"ok": "✓", "warning": "!", "wrong": "✗"}
 _ROLES: tuple[Literal["observer", "reflector"], ...] = ("observer", "reflector")
 _LLM_HINT = "Check ESKER_LLM_BASE_URL, ESKER_LLM_API_KEY (or ANTHROPIC_API_KEY) and ESKER_LLM_PROTOCOL."
-_RETRY = "When the cause is fixed, `esker doctor --retry` tries it again."
-_FAILING = "Nothing is lost. Check the settings of the running server, not those of this command."
 _LEAST_FREE_BYTES = 1024**3
-_LEAST_POSTGRES = 16
-_LEAST_PGVECTOR = (0, 8, 4)
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """The result of one check, and what to do about it."""
-
-    status: CheckStatus
-    what: str
-    hint: str | None = None
 
 
 @app.command()
 def doctor(
-    quick: Annotated[bool, typer.Option("--quick", help="Do not load the embedding model.")] = False,
+    quick: Annotated[
+        bool,
+        typer.Option("--quick", help="Leave out what takes long: reading every record, loading the embedding model."),
+    ] = False,
     retry: Annotated[
         bool, typer.Option("--retry", help="First retry the jobs and rows that have failed for good.")
     ] = False,
@@ -155,7 +143,9 @@ def _stored(settings: Settings, quick: bool, retry: bool) -> Iterator[Finding]:
             yield from _retried(settings)
         found = with_database(settings, _inspect)
         active = found.spaces
-        yield from _database(found)
+        yield from stored_findings(found)
+        if not quick:
+            yield from invariants(with_database(settings, check_invariants))
     if not quick:
         yield from _embedder(settings, active)
 
@@ -165,75 +155,13 @@ def _retried(settings: Settings) -> Iterator[Finding]:
     yield Finding("ok", f"{counted(jobs, 'job')} and {counted(rows, 'row')} that had failed for good are tried again.")
 
 
-@dataclass(frozen=True, slots=True)
-class _Inspected:
-    """Facts that the checks read from the database."""
-
-    facts: DatabaseFacts
-    stuck: dict[str, Stuck]
-    spaces: set[str]
-    weak: dict[str, list[Probe]]
-
-
-async def _inspect(parts: Parts) -> _Inspected:
-    return _Inspected(
+async def _inspect(parts: Parts) -> Inspected:
+    return Inspected(
         await inspect.database_facts(parts),
         await inspect.stuck(parts),
         await inspect.active_spaces(parts),
         await inspect.weak_indexes(parts),
     )
-
-
-def _database(found: _Inspected) -> Iterator[Finding]:
-    yield from _guards(found.facts)
-    for pool, stuck in found.stuck.items():
-        for what, error in (*stuck.jobs, *stuck.embeddings):
-            yield Finding("warning", f"Pool {pool}: {what} has failed for good: {error}", _RETRY)
-        for what, error in stuck.failing:
-            yield Finding("warning", f"Pool {pool}: {what} fails and is retried automatically: {error}", _FAILING)
-        for kind, error, count in stuck.paused:
-            waiting = counted(count, "job waits", "jobs wait")
-            yield Finding(
-                "warning", f"Pool {pool}: {waiting} for a higher cap or the next day. {error}", named(kind).hint
-            )
-        if stuck.overdue:
-            yield Finding(
-                "warning",
-                f"Pool {pool}: {counted(stuck.overdue, 'row waits for its', 'rows wait for their')} vector.",
-                "Check that a worker runs: `esker serve` starts one, `esker worker` is one.",
-            )
-    yield from _indexes(found.weak)
-
-
-def _indexes(weak: Mapping[str, Sequence[Probe]]) -> Iterator[Finding]:
-    for pool, probes in weak.items():
-        for probe in probes:
-            yield Finding(
-                "warning",
-                f"Pool {pool}: the index of its {probe.tier} vectors finds {probe.agreement:.1%} of the nearest rows.",
-                f"Drop it as the database's owner (DROP INDEX {probe.index}): until the worker has rebuilt it,"
-                " recall is exact and slower.",
-            )
-
-
-def _guards(facts: DatabaseFacts) -> Iterator[Finding]:
-    if facts.postgres < _LEAST_POSTGRES:
-        yield Finding("wrong", f"Postgres {facts.postgres} is too old.", f"Esker needs {_LEAST_POSTGRES} or newer.")
-    if _version(facts.pgvector) < _LEAST_PGVECTOR:
-        yield Finding("wrong", f"pgvector {facts.pgvector} is too old.", "Esker needs 0.8.4 or newer.")
-    if facts.role_is_safe and not facts.unguarded_tables:
-        yield Finding("ok", f"Postgres {facts.postgres} with pgvector {facts.pgvector} keeps the pools apart.")
-        return
-    tables = ", ".join(facts.unguarded_tables) or "none"
-    yield Finding(
-        "wrong",
-        f"Pools are not kept apart: role {facts.role}, tables without row-level security: {tables}.",
-        "The role esker_app must own nothing and must not bypass row-level security.",
-    )
-
-
-def _version(text: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in text.split(".") if part.isdigit())
 
 
 def _models(settings: Settings) -> Iterator[Finding]:
@@ -370,7 +298,7 @@ def _server(settings: Settings) -> Iterator[Finding]:
             "Without it new rows are found by keyword only. The server's standard error has the whole error.",
         )
     if ready["language_model"] not in ("ok", "none"):
-        yield Finding("wrong", f"The language model of the server cannot be used: {ready['language_model']}", _FAILING)
+        yield Finding("wrong", f"The language model of the server cannot be used: {ready['language_model']}", FAILING)
     api.get("/v1/memories", limit=1)
     yield Finding("ok", "The server accepts requests of this command line.")
     for role in _ROLES:

@@ -241,6 +241,23 @@ def test_doctor_reports_a_problem_and_nothing_without_one(server: dict[str, str]
     assert (unset.returncode, "ESKER_PORT" in unset.stdout) == (1, True)
 
 
+def test_doctor_reads_every_record_and_names_those_that_break_an_invariant(tmp_path: Path) -> None:
+    there = {"ESKER_DATA_DIR": made_at(tmp_path / "d"), "ESKER_URL": "http://127.0.0.1:1"}
+    with embedded(tmp_path / "d", "command") as cluster, psycopg.connect(cluster.url("esker")) as connection:
+        connection.execute(
+            "INSERT INTO sessions (pool_id, id, client, external_id, timezone, effective_context, last_seq,"
+            " total_tokens, unobserved_tokens, created_at, begun_at, last_sent_at)"
+            " SELECT id, 'ses_lost', 'api', 's', 'UTC', 200000, 3, 3, 3, now(), now(), now() FROM pools"
+        )
+    quick = json.loads(esker("doctor", "--quick", "--json", **there).stdout)
+    whole = json.loads(esker("doctor", "--json", **there).stdout)
+    said = [finding for finding in whole if finding not in quick]
+    assert [finding["what"] for finding in said if finding["status"] == "wrong"] == [
+        "Pool default: messages are missing or twice in sessions: ses_lost.",
+        "Pool default: counters of tokens are wrong in sessions: ses_lost.",
+    ]
+
+
 def test_migrate_reports_for_machines(tmp_path: Path) -> None:
     there = {"ESKER_DATA_DIR": str(tmp_path / "d")}
     assert json.loads(esker("migrate", "--json", **there).stdout) == {

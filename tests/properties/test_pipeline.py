@@ -35,6 +35,7 @@ from esker.server.usecases.reflections import list_reflections, undo_reflection
 from esker.server.usecases.remember import list_memories
 from esker.server.usecases.run_job import Work, claim_job, run_job
 from tests.support.clock import FakeClock
+from tests.support.invariants import broken
 
 STEPS = 18
 WORK: dict[JobKind, Work] = {
@@ -395,10 +396,12 @@ async def test_nothing_is_lost_or_covered_twice(
             await world.step()
             check(owner_url, world, drained=False)
         database.chance = 0.0
+        assert await broken(parts) == []
         for one in world.conversations:
             while not await _drained(world, one):
                 clock.advance(hours=2)
         check(owner_url, world, drained=True)
+        assert await broken(parts) == []
 
 
 async def _drained(world: World, one: CheckedSession) -> bool:
