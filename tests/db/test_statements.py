@@ -4,19 +4,15 @@ import re
 from collections.abc import Generator
 from functools import cache
 from pathlib import Path
-from typing import LiteralString
-from uuid import UUID
 
 import psycopg
 import pytest
 
 from esker.server.db.embedded import OWNER, Cluster
-from esker.server.db.statements import Statements, for_column, for_pool, for_space
+from esker.server.db.statements import Statements
 from tests.support.databases import cloned
+from tests.support.shipped_statements import EVERY, SERVER, with_numbered_parameters
 
-SERVER = Path(__file__).parents[2] / "server"
-FILES = sorted(SERVER.rglob("*.sql"))
-EVERY = [(path, name) for path in FILES for name in Statements(path)]
 # Utility statements, which Postgres does not prepare; other tests run them through their callers.
 _UTILITIES = {"create_database", "database_exists", "create", "publish", "become_app_role", "let_app_role_in"}
 _UTILITIES |= {"create_bare_table", "analyze", "bare_insert", "see_one_moment", "begin", "begin_moment", "commit"}
@@ -38,31 +34,13 @@ def connection(cluster: Cluster) -> Generator[psycopg.Connection]:
 def test_postgres_accepts_every_statement(connection: psycopg.Connection) -> None:
     refused: dict[str, str] = {}
     for path, name in PREPARED:
-        composed = _filled_in(Statements(path)[name])
-        numbers: dict[str, int] = {}
-        body = re.sub(r"%\((\w+)\)[sb]", lambda m, n=numbers: f"${n.setdefault(m[1], len(n) + 1)}", composed)
         try:
             with connection.transaction(force_rollback=True):
-                connection.execute(f"PREPARE tried AS {body}".encode())
+                connection.execute(f"PREPARE tried AS {with_numbered_parameters(path, name)}".encode())
                 connection.execute("DEALLOCATE tried")
         except psycopg.Error as error:
             refused[f"{path.stem}.{name}"] = str(error)
     assert refused == {}
-
-
-def _filled_in(statement: LiteralString) -> LiteralString:
-    if "{table}" in statement:
-        return for_column(statement, *_a_column_for(statement))
-    if "{vectors}" not in statement:
-        return statement
-    return for_pool(statement, "test_3", str(UUID(int=0))) if "{pool}" in statement else for_space(statement, "test_3")
-
-
-def _a_column_for(statement: LiteralString) -> tuple[str, str, tuple[str, ...]]:
-    """Return a table, a column of the type that a statement writes, and the key."""
-    if "ARRAY (" in statement:
-        return "memories", "tags", ("id",)
-    return "messages", "content" if "= new.it -> 0" in statement else "text", ("session_id", "seq")
 
 
 def test_every_statement_is_used() -> None:
