@@ -32,7 +32,7 @@ def main(arguments: list[str]) -> int:
         embedder = embedder_of(settings)
         if embedder is None:
             raise Misconfigured("ESKER_EMBEDDER is none, so the worker has nothing to do.")
-        database = Database(database_url(settings), connections=_CONNECTIONS)
+        database = Database.configured(settings, database_url(settings), connections=_CONNECTIONS)
         parts = Parts(database, system_clock, settings)
         asyncio.run(_run(parts, embedder, watch_stdin="--until-stdin-closes" in arguments))
     except EskerError as error:

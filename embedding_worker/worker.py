@@ -56,7 +56,7 @@ async def _serve(parts: Parts, embedder: Embedder, stop: asyncio.Event, *, adopt
     wake, upkeep = asyncio.Event(), asyncio.Event()
     upkeep.set()
     with _ticks(wake, upkeep):
-        async with listening(parts.database.url, "esker_embed", wake):
+        async with listening(parts.database.direct_url, "esker_embed", wake):
             await _work(parts, embedder, space, _WakeSignals(wake, upkeep, stop), adopt=adopt)
 
 

@@ -63,7 +63,7 @@ async def run_jobs(parts: Parts) -> None:
     wake = asyncio.Event()
     free = asyncio.Semaphore(parts.settings.job_concurrency)
     resumed = False
-    async with asyncio.TaskGroup() as running, listening(parts.database.url, "esker_jobs", wake):
+    async with asyncio.TaskGroup() as running, listening(parts.database.direct_url, "esker_jobs", wake):
         while True:
             wake.clear()
             parts.pulse.beat(parts.clock())

@@ -29,8 +29,8 @@ def settings_for(data_dir: Path | None) -> Settings:
 
 def lacking(settings: Settings) -> list[Migration]:
     """Return the migrations that the database lacks, without applying them. Raises NotFound without a database."""
-    if settings.database_url:
-        return pending(settings.database_url.get_secret_value())
+    if address := settings.direct_database:
+        return pending(address)
     _require(settings)
     with embedded(settings.data_dir, "command") as cluster:
         return pending(cluster.url(OWNER))
@@ -52,8 +52,8 @@ def _make(settings: Settings) -> None:
 
 def migrated(settings: Settings) -> list[Migration]:
     """Bring the schema up to date and return what was applied."""
-    if settings.database_url:
-        return migrate(settings.database_url.get_secret_value())
+    if address := settings.direct_database:
+        return migrate(address)
     _make(settings)
     with embedded(settings.data_dir, "command") as cluster:
         return prepare(cluster)
@@ -61,8 +61,8 @@ def migrated(settings: Settings) -> list[Migration]:
 
 def purged(settings: Settings) -> Purged:
     """Remove deleted rows from the files of the database. Raises NotFound without a database, and Unavailable."""
-    if settings.database_url:
-        return purge(settings.database_url.get_secret_value(), None)
+    if address := settings.direct_database:
+        return purge(address, None)
     _require(settings)
     with embedded(settings.data_dir, "command") as cluster:
         return purge(cluster.url(OWNER), cluster.directory / "log")
@@ -86,7 +86,7 @@ def with_database(
 
 
 async def _do(work: Callable[[Parts], Awaitable[Result]], settings: Settings, url: str) -> Result:
-    async with Database(url, connections=2) as database:
+    async with Database.configured(settings, url, connections=2) as database:
         parts = Parts(database, system_clock, settings)
         try:
             return await work(parts)

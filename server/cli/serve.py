@@ -140,7 +140,7 @@ def _resources(settings: Settings, listener: socket.socket) -> Generator[_Server
     url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
     if settings.database_url:
         database_url = settings.database_url.get_secret_value()
-        _require_schema(database_url)
+        _require_schema(settings.direct_database or database_url)
         yield _ServerResources(settings, listener, url, database_url, None)
         return
     with embedded(settings.data_dir, "serve", url=url) as cluster:
@@ -163,7 +163,10 @@ def _require_schema(database_url: str) -> None:
 
 async def _run(resources: _ServerResources, as_json: bool) -> None:
     settings = resources.settings
-    parts = make_parts(settings, Database(resources.database_url, connections=settings.database_connections))
+    parts = make_parts(
+        settings,
+        Database.configured(settings, resources.database_url, connections=settings.database_connections),
+    )
     if settings.worker and settings.embedder != "none":
         parts = replace(parts, worker=WorkerHealth())
     await _require_keys(parts, resources.database_url)
@@ -225,7 +228,7 @@ async def _require_keys(parts: Parts, database_url: str) -> None:
     """Raise Misconfigured if other machines could reach the server and no key is required."""
     if is_loopback(parts.settings.host):
         return
-    async with Database(database_url, connections=2) as database:
+    async with Database.configured(parts.settings, database_url, connections=2) as database:
         if await keys_required(Parts(database, parts.clock, parts.settings)):
             return
     raise Misconfigured(

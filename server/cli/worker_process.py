@@ -20,6 +20,7 @@ _CHUNK_BYTES = 64 * 1024
 async def keep_worker(database_url: str, health: WorkerHealth) -> None:
     """Run a worker, and another one when it dies, until cancelled; `health` records each death."""
     environment = dict(os.environ) | {"ESKER_DATABASE_URL": database_url}
+    environment.pop("ESKER_DATABASE_URL_FILE", None)
     while True:
         printed = await _run_worker(environment, health.recovered)
         health.died(printed)

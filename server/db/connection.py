@@ -36,11 +36,13 @@ KEEPALIVE: dict[str, Any] = {
 class LimitedConnection(AsyncConnection[TupleRow]):
     """A connection that is shut down when an answer takes more than `answer_seconds`; the waiter gets an error.
 
-    `used_at` is when the last answer came, on the monotonic clock.
+    `used_at` is when the last answer came, on the monotonic clock. `is_shared`: a pooler gives what is behind it to
+    other clients after each transaction.
     """
 
     answer_seconds: float = ANSWER_SECONDS
     used_at: float = 0.0
+    is_shared: bool = False
 
     async def wait(self, gen: Generator[Any, Any, _T], *options: Any, **more: Any) -> _T:
         """Wait for an answer, as the driver does, but not for ever."""

@@ -23,9 +23,10 @@ from psycopg.rows import DictRow, dict_row
 from psycopg.types import TypeInfo
 from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout, TooManyRequests
 
+from esker.server.core.config.settings import Settings
 from esker.server.core.errors import Misconfigured, Unavailable
 from esker.server.db.connection import ANSWER_SECONDS, KEEPALIVE, LimitedConnection
-from esker.server.db.pipeline import enter, transaction
+from esker.server.db.pipeline import enter, outside_pools, transaction
 from esker.server.db.statements import Statements
 
 log = logging.getLogger(__name__)
@@ -43,22 +44,37 @@ _OPTIONS = (
     " -c hnsw.iterative_scan=relaxed_order -c hnsw.ef_search=200"
 )
 
+_OWN: dict[str, Any] = {"options": _OPTIONS}
+_SHARED: dict[str, Any] = {"prepare_threshold": None}
+
 _SQL = Statements(Path(__file__).parent / "sql/tenancy.sql")
 
 
 class Database:
     """A pool of connections as the app role. Use it as an async context manager."""
 
-    def __init__(self, url: str, *, connections: int = 10, answer_seconds: float = ANSWER_SECONDS) -> None:
+    def __init__(
+        self,
+        url: str,
+        *,
+        direct_url: str | None = None,
+        connections: int = 10,
+        answer_seconds: float = ANSWER_SECONDS,
+    ) -> None:
         """`url` is a libpq connection string; its login must be the app role or allowed to become it.
 
-        `answer_seconds`: how long to wait for the answer to a statement. Raises Misconfigured for any other string.
+        `direct_url`: the same database without the pooler that `url` leads through, which works by transaction: no
+        setting, role or prepared statement may then outlive a transaction. `answer_seconds`: how long to wait for the
+        answer to a statement. Raises Misconfigured for any other string.
         """
-        check_url(url)
+        for address in (url, direct_url or url):
+            check_url(address)
         self.url = url
+        self.direct_url = direct_url or url
+        self._is_shared = direct_url is not None
         self._answer_seconds = answer_seconds
         self.project: str | None = None
-        self._options: dict[str, Any] = {**KEEPALIVE, "options": _OPTIONS, "autocommit": True}
+        self._options: dict[str, Any] = {**KEEPALIVE, **(_SHARED if self._is_shared else _OWN), "autocommit": True}
         self._pool = AsyncConnectionPool(
             url,
             connection_class=LimitedConnection,
@@ -70,6 +86,12 @@ class Database:
             configure=self._prepare,
             kwargs=self._options,
         )
+
+    @classmethod
+    def configured(cls, settings: Settings, url: str, *, connections: int) -> Self:
+        """Return the database at `url`, which the settings name or which is embedded. Raises Misconfigured."""
+        direct = settings.database_direct_url
+        return cls(url, direct_url=direct.get_secret_value() if direct else None, connections=connections)
 
     async def __aenter__(self) -> Self:
         await self._pool.open()
@@ -146,12 +168,15 @@ class Database:
     async def ask(self, statement: LiteralString, values: Mapping[str, Any] | None = None) -> list[DictRow]:
         """Run one statement that belongs to no pool and return its rows. Raises Unavailable."""
         async with self._connection() as connection, connection.cursor(row_factory=dict_row) as cursor:
-            await cursor.execute(statement, values)
+            async with outside_pools(connection):
+                await cursor.execute(statement, values)
             return await cursor.fetchall() if cursor.description else []
 
     async def _prepare(self, connection: Connection) -> None:
         connection.answer_seconds = self._answer_seconds
-        await connection.execute(_SQL["become_app_role"])
+        connection.is_shared = self._is_shared
+        if not self._is_shared:
+            await connection.execute(_SQL["become_app_role"])
         await _know_vectors(connection)
 
     async def _check(self, connection: Connection) -> None:

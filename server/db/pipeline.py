@@ -10,6 +10,7 @@ from psycopg import AsyncConnection
 from psycopg.pq import TransactionStatus
 from psycopg.rows import AsyncRowFactory, TupleRow, tuple_row
 
+from esker.server.db.connection import LimitedConnection
 from esker.server.db.statements import Statements
 
 _SQL = Statements(Path(__file__).parent / "sql/tenancy.sql")
@@ -70,8 +71,10 @@ async def fetch(connection: AsyncConnection[TupleRow], query: Query[T]) -> T:
     return await (await send(connection, query))
 
 
-async def enter(connection: AsyncConnection[TupleRow], pool_id: str, project: str | None) -> None:
+async def enter(connection: LimitedConnection, pool_id: str, project: str | None) -> None:
     """Limit the transaction to the rows of one pool and, unless it is None, of one project."""
+    if connection.is_shared:
+        await connection.execute(_SQL["limit"])
     if project is None:
         await connection.execute(_SQL["enter_pool"], {"pool": pool_id})
     else:
@@ -79,9 +82,24 @@ async def enter(connection: AsyncConnection[TupleRow], pool_id: str, project: st
 
 
 @asynccontextmanager
+async def outside_pools(connection: LimitedConnection) -> AsyncGenerator[None]:
+    """Run the block with the rights and limits of the app, in no pool; on a shared connection in a transaction.
+
+    The answer to its last statement can be read after it.
+    """
+    if not connection.is_shared:
+        yield
+        return
+    async with connection.pipeline(), connection.transaction():
+        await connection.execute(_SQL["limit"])
+        await connection.execute(_SQL["act_as_app"])
+        yield
+
+
+@asynccontextmanager
 async def transaction(
-    connection: AsyncConnection[TupleRow], pool_id: str, project: str | None, *, read_only: bool
-) -> AsyncGenerator[AsyncConnection[TupleRow]]:
+    connection: LimitedConnection, pool_id: str, project: str | None, *, read_only: bool
+) -> AsyncGenerator[LimitedConnection]:
     """Run the block in a transaction of one pool, or of one project, in pipeline mode.
 
     An error in it rolls the transaction back.

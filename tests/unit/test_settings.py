@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from psycopg.conninfo import conninfo_to_dict
 
 from esker.server.core.config.settings import ModelRole, Settings
 from esker.server.core.errors import Misconfigured
@@ -77,3 +78,35 @@ def test_one_setting_names_the_model_of_every_role_and_a_role_may_have_its_own()
     one = Settings(llm_protocol="chat", llm_model="m", reflector_model="large")
     assert [one.model_of(role) for role in roles] == ["m", "large", "m"]
     assert Settings().model_of("observer") == "claude-haiku-5-5"
+
+
+def test_a_secret_can_be_in_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "secret"
+    file.write_text("p@ss:/ 'w\\rd%2F\n")
+    given = {"ESKER_LLM_API_KEY_FILE": str(file), "ESKER_PORT": "9000"}
+    key = Settings.from_environment(given).llm_api_key
+    assert key
+    assert key.get_secret_value() == "p@ss:/ 'w\\rd%2F"
+    with pytest.raises(Misconfigured, match="ESKER_LLM_API_KEY and ESKER_LLM_API_KEY_FILE"):
+        Settings.from_environment(given | {"ESKER_LLM_API_KEY": "another"})
+    with pytest.raises(Misconfigured, match="ESKER_PORT_FILE is not a setting"):
+        Settings.from_environment({"ESKER_PORT_FILE": str(file)})
+
+
+@pytest.mark.parametrize("content", [None, "", "\n"])
+def test_a_file_without_a_secret_is_named(tmp_path: Path, content: str | None) -> None:
+    file = tmp_path / "secret"
+    if content is not None:
+        file.write_text(content)
+    with pytest.raises(Misconfigured, match=str(file)):
+        Settings.from_environment({"ESKER_LLM_API_KEY_FILE": str(file)})
+
+
+@pytest.mark.parametrize("address", ["postgresql://app@db/esker", "postgresql://db/esker?user=app", "host=db user=app"])
+def test_a_password_of_any_characters_reaches_postgres(address: str) -> None:
+    password = "p@ss:/?#&= 'w\\rd%2F\"$é"
+    settings = Settings.from_environment({"ESKER_DATABASE_URL": address, "ESKER_DATABASE_PASSWORD": password})
+    assert settings.direct_database
+    parts = conninfo_to_dict(settings.direct_database)
+    assert (parts["host"], parts["user"], parts["password"]) == ("db", "app", password)
+    assert password not in repr(settings)

@@ -11,11 +11,20 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, IPvAnyNetwork, SecretStr, ValidationError, field_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    IPvAnyNetwork,
+    SecretStr,
+    ValidationError,
+    field_validator,
+)
 
 from esker.server.core.config.client_settings import CLIENT_SETTINGS, PREFIX, variable
 from esker.server.core.config.home import data_dir, expanded
 from esker.server.core.config.prices import KNOWN, Price, read_prices
+from esker.server.core.config.secret_files import from_files, is_of_file, with_password
 from esker.server.core.config.settings_file import file_values, settings_file
 from esker.server.core.errors import Misconfigured
 from esker.server.core.invalid_values import problem_with
@@ -28,6 +37,16 @@ _USUAL_MODELS: Mapping[ModelRole, str] = {
     "reflector": "claude-sonnet-5-5",
     "paraphraser": "claude-haiku-5-5",
 }
+# Settings that may be in a file, which their variable with `_FILE` behind it names.
+_SECRETS = (
+    "database_url",
+    "database_direct_url",
+    "database_password",
+    "llm_api_key",
+    "embedder_api_key",
+    "reranker_api_key",
+)
+_ADDRESSES = ("database_url", "database_direct_url")
 Positive = Annotated[int, Field(ge=1)]
 
 
@@ -44,6 +63,11 @@ class Settings(BaseModel):
 
     database_url: SecretStr | None = None
     """The address of an external Postgres. Unset: an embedded one runs in the data directory."""
+    database_direct_url: SecretStr | None = None
+    """The address of the same database without a pooler. Set it if `ESKER_DATABASE_URL` leads through a pooler in
+    transaction mode, such as pgbouncer."""
+    database_password: SecretStr | None = None
+    """The password for the addresses of the database, with any characters and not escaped."""
     data_dir: Path = Field(default_factory=lambda: data_dir(os.environ))
     """The directory of the embedded Postgres."""
     database_connections: Annotated[int, Field(ge=2, le=500)] = 10
@@ -187,6 +211,12 @@ class Settings(BaseModel):
         return value
 
     @property
+    def direct_database(self) -> str | None:
+        """The address of the external Postgres without a pooler, for whatever needs a connection of its own."""
+        address = self.database_direct_url or self.database_url
+        return address.get_secret_value() if address else None
+
+    @property
     def names_embedder(self) -> bool:
         """Whether the embedder was set, and is not just the default."""
         return "embedder" in self.model_fields_set
@@ -231,14 +261,19 @@ class Settings(BaseModel):
         values |= {
             name.removeprefix(PREFIX).lower(): value
             for name, value in environ.items()
-            if name.startswith(PREFIX) and value != "" and name not in _OF_CLIENTS
+            if name.startswith(PREFIX) and value != "" and name not in _OF_CLIENTS and not is_of_file(name, _SECRETS)
         }
+        values |= from_files(environ, _SECRETS)
         if "llm_api_key" not in values and (key := _vendor_key(values, environ)):
             values["llm_api_key"] = key
         for name in ("allowed_hosts", "trusted_proxies"):
             if isinstance(listed := values.get(name), str):
                 values[name] = tuple(each.strip() for each in listed.split(",") if each.strip())
         values |= {name: value for name, value in overrides.items() if value is not None}
+        if isinstance(password := values.get("database_password"), str):
+            for name in _ADDRESSES:
+                if isinstance(address := values.get(name), str):
+                    values[name] = with_password(address, password)
         try:
             if isinstance(prices := values.get("llm_prices"), str):
                 values["llm_prices"] = read_prices(prices)

@@ -2,6 +2,16 @@
 -- Give up all rights of the login beyond those of the app role, for the life of the connection.
 SET ROLE esker_app
 
+-- name: act_as_app
+-- The same until the end of the transaction, for connections that other clients use as well.
+SELECT set_config('role', 'esker_app', true)
+
+-- name: limit
+-- What a connection of its own gets when it is opened, until the end of the transaction.
+SELECT set_config('statement_timeout', '30s', true), set_config('idle_in_transaction_session_timeout', '60s', true),
+       set_config('timezone', 'UTC', true), set_config('hnsw.iterative_scan', 'relaxed_order', true),
+       set_config('hnsw.ef_search', '200', true)
+
 -- name: see_one_moment
 -- Give all statements of this read-only transaction the same snapshot.
 SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY

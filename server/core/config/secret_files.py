@@ -1,0 +1,46 @@
+"""Secrets from files, and passwords with any characters in an address of Postgres."""
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from urllib.parse import quote
+
+from esker.server.core.config.client_settings import variable
+from esker.server.core.errors import Misconfigured
+
+_SUFFIX = "_FILE"
+
+
+def from_files(environ: Mapping[str, str], names: Iterable[str]) -> dict[str, str]:
+    """Return those of the settings `names` whose variable, with `_FILE` behind it, names a file: what is in it.
+
+    Line ends behind the secret are not part of it. Raises Misconfigured for a file that cannot be read or is empty, and
+    for a setting that is also given directly.
+    """
+    return {name: _read(environ, name, path) for name in names if (path := environ.get(variable(name) + _SUFFIX))}
+
+
+def is_of_file(name: str, names: Iterable[str]) -> bool:
+    """Return whether the variable `name` names the file of one of the settings `names`."""
+    return name.endswith(_SUFFIX) and name.removesuffix(_SUFFIX) in map(variable, names)
+
+
+def _read(environ: Mapping[str, str], name: str, path: str) -> str:
+    file = variable(name) + _SUFFIX
+    if environ.get(variable(name)):
+        raise Misconfigured(f"{variable(name)} and {file} are both set.", hint="Unset one of them.")
+    try:
+        secret = Path(path).read_text(encoding="utf-8").rstrip("\r\n")
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise Misconfigured(f"{file} names {path}, which cannot be read: {why}.") from None
+    if not secret:
+        raise Misconfigured(f"{file} names {path}, which is empty.")
+    return secret
+
+
+def with_password(address: str, password: str) -> str:
+    """Return an address of Postgres, in either form that libpq knows, with a password of any characters."""
+    if "://" in address:
+        return f"{address}{'&' if '?' in address else '?'}password={quote(password, safe='')}"
+    escaped = password.replace("\\", "\\\\").replace("'", "\\'")
+    return f"{address} password='{escaped}'"
