@@ -38,6 +38,7 @@ from esker.server.rest import (
     spend,
 )
 from esker.server.rest.access import Access
+from esker.server.rest.admission import Admission, Admitted
 from esker.server.rest.limits import Places
 from esker.server.rest.mcp_route import PATH, McpRoute
 from esker.server.rest.metrics import Measured, Metrics
@@ -71,6 +72,7 @@ def make_app(parts: Parts, local_token: str | None = None) -> FastAPI:
     `local_token` opens it for the user who runs it, without a key.
     """
     metrics = Metrics()
+    admission = Admission(parts.settings.requests_at_work, parts.settings.requests_waiting)
     tools = McpLater(backend_of(parts))
 
     @asynccontextmanager
@@ -98,12 +100,14 @@ def make_app(parts: Parts, local_token: str | None = None) -> FastAPI:
     app.state.parts = parts
     app.state.metrics = metrics
     app.state.exports = Places(pool_file.EXPORTS, pool_file.EXPORTS_OF_POOL)
+    app.state.admission = admission
     problems.install(app)
     for routes in (sessions, memories, forgetting, briefing, projects, reflections, pool_file, spend, audit, health):
         # The routes themselves: `include_router` would build each of them again on first use.
         app.router.routes.extend(routes.router.routes)
     app.router.routes.append(Route(PATH, tools))
     app.add_middleware(McpRoute)
+    app.add_middleware(Admitted, admission=admission)
     app.add_middleware(
         Access,
         authenticate=partial(authenticate, parts),

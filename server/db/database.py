@@ -33,7 +33,9 @@ log = logging.getLogger(__name__)
 
 Connection = LimitedConnection
 
-_CONNECT_SECONDS = 10.0
+# The most seconds that a request waits for a connection. New ones are tried for as long; after that the next request
+# begins again, with short pauses: the pauses of one attempt would grow with the outage, and delay the recovery from it.
+_WAIT_SECONDS = 5.0
 # A connection that was idle for so long is checked before it is used again, with so many seconds for the answer.
 _IDLE_SECONDS = 5.0
 _CHECK_SECONDS = 1.0
@@ -82,7 +84,8 @@ class Database:
             min_size=1,
             max_size=connections,
             open=False,
-            timeout=_CONNECT_SECONDS,
+            timeout=_WAIT_SECONDS,
+            reconnect_timeout=_WAIT_SECONDS,
             configure=self._prepare,
             kwargs=self._options,
         )

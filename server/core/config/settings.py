@@ -92,6 +92,10 @@ class Settings(BaseModel):
     """The most requests without a right key that may come from one address in a minute; 0: no limit."""
     wrong_keys_per_minute: Annotated[int, Field(ge=0)] = 20
     """The most wrong keys that one address may try in a minute; 0: no limit."""
+    requests_at_work: Annotated[int, Field(ge=1, le=1_000)] = 16
+    """The most requests that one server process works on at a time."""
+    requests_waiting: Annotated[int, Field(ge=0, le=10_000)] = 64
+    """The most further requests that wait for their turn, for three seconds at most; others are refused with 429."""
     trusted_proxies: tuple[IPvAnyNetwork, ...] = ()
     """Addresses or networks (10.0.0.0/8) of proxies, separated by commas, whose X-Forwarded-For names the address that
     limits apply to."""
