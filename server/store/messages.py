@@ -9,9 +9,10 @@ from typing import Any
 
 from psycopg.rows import class_row
 
-from esker.server.core.conversation.records import Block, NewMessage, Role, StoredMessage, StoredSession
+from esker.server.core.conversation.records import Block, NewMessage, Role, StoredMessage
 from esker.server.core.records import Trust
 from esker.server.db.database import Connection
+from esker.server.db.pipeline import Query
 from esker.server.db.statements import Statements, as_json
 
 SQL = Statements(Path(__file__).parent / "sql/messages.sql")
@@ -44,20 +45,16 @@ class MessageToStore:
     left_out: bool = False
 
 
-async def known(connection: Connection, session_id: str, external_ids: Collection[str]) -> dict[str, bytes]:
+def hashes(session_id: str, external_ids: Collection[str]) -> Query[dict[str, bytes]]:
     """Return the content hashes of those of these messages that are stored, by external id."""
     values = {"session": session_id, "external_ids": list(external_ids)}
-    cursor = await connection.execute(SQL["known"], values)
-    return {str(row[0]): bytes(row[1]) for row in await cursor.fetchall()}
+    return Query(SQL["hashes"], values, lambda rows: {str(row[0]): bytes(row[1]) for row in rows})
 
 
-async def elsewhere(
-    connection: Connection, session: StoredSession, external_ids: Collection[str]
-) -> list[tuple[str, bytes]]:
+def elsewhere(session_id: str, external_ids: Collection[str]) -> Query[list[tuple[str, bytes]]]:
     """Return the external ids and content hashes of those of these messages that other sessions of the client have."""
-    values = {"session": session.id, "client": session.client, "external_ids": list(external_ids)}
-    cursor = await connection.execute(SQL["elsewhere"], values)
-    return [(str(row[0]), bytes(row[1])) for row in await cursor.fetchall()]
+    values = {"session": session_id, "external_ids": list(external_ids)}
+    return Query(SQL["elsewhere"], values, lambda rows: [(str(row[0]), bytes(row[1])) for row in rows])
 
 
 async def lock_copies(connection: Connection, client: str) -> None:
@@ -65,13 +62,10 @@ async def lock_copies(connection: Connection, client: str) -> None:
     await connection.execute(SQL["lock_copies"], {"client": client})
 
 
-async def tool_names(
-    connection: Connection, session_id: str, calls: Collection[str], last_seq: int
-) -> Mapping[str, str]:
-    """Return the names of the tools of these call ids, if the calls are near the end of the session."""
-    values = {"session": session_id, "calls": list(calls), "after": last_seq - _CALL_DISTANCE}
-    cursor = await connection.execute(SQL["tool_names"], values)
-    return {str(row[0]): str(row[1]) for row in await cursor.fetchall()}
+def tool_names(session_id: str, calls: Collection[str], before: int | None = None) -> Query[dict[str, str]]:
+    """Return the names of the tools of these call ids, if the calls are near message `before` or (None) the end."""
+    values = {"session": session_id, "calls": list(calls), "before": before, "distance": _CALL_DISTANCE}
+    return Query(SQL["tool_names"], values, lambda rows: {str(row[0]): str(row[1]) for row in rows})
 
 
 async def append(
@@ -129,7 +123,7 @@ async def before(connection: Connection, session_id: str, seq: int, limit: int) 
 
 
 async def searchable(connection: Connection, session_id: str, after: int, limit: int) -> list[StoredMessage]:
-    """Return the same as `listed`, with an empty text for messages that are left out of passages."""
+    """Return the same as `listed` without content, and with an empty text for messages that passages leave out."""
     values = {"session": session_id, "after": after, "limit": limit}
     async with connection.cursor(row_factory=class_row(StoredMessage)) as cursor:
         await cursor.execute(SQL["searchable"], values)

@@ -11,7 +11,7 @@ from typing import Any
 from psycopg.rows import class_row
 
 from esker.server.core.conversation.passages import NewPassage
-from esker.server.core.conversation.records import Passage
+from esker.server.core.conversation.records import Passage, StoredMessage
 from esker.server.core.errors import NotFound
 from esker.server.core.ids import new_ids
 from esker.server.db.database import Connection
@@ -28,14 +28,18 @@ class PassageProgress:
     """How far a session's messages are cut into passages: up to `passages_seq` of `last_seq`.
 
     The last passage is `open`: it may grow. `left_out` counts messages from its first one on that are in no passage.
+    `wanted`: the pool has passages.
     """
 
     passages_seq: int
     last_seq: int
     project: str | None
     open_id: str | None
+    open_number: int | None
     open_first: int | None
     open_last: int | None
+    open_hash: bytes | None
+    wanted: bool
     left_out: int
 
 
@@ -58,8 +62,13 @@ async def wanted(connection: Connection) -> bool:
 
 async def may_write(connection: Connection) -> bool:
     """Whether the pool has passages; locks that setting until the transaction ends."""
-    await connection.execute(SQL["lock_to_write"])
+    await lock_to_write(connection)
     return await wanted(connection)
+
+
+async def lock_to_write(connection: Connection) -> None:
+    """Lock whether the pool has passages until the transaction ends."""
+    await connection.execute(SQL["lock_to_write"])
 
 
 async def switch(connection: Connection, *, on: bool) -> None:
@@ -68,14 +77,23 @@ async def switch(connection: Connection, *, on: bool) -> None:
     await connection.execute(SQL["switch"], {"wanted": on})
 
 
-async def progress(connection: Connection, session_id: str) -> PassageProgress:
-    """Return how far a session's messages are cut into passages. Raises NotFound."""
-    async with connection.cursor(row_factory=class_row(PassageProgress)) as cursor:
-        await cursor.execute(SQL["progress"], {"session": session_id})
-        found = await cursor.fetchone()
-    if found is None:
-        raise NotFound(f"There is no session {session_id!r} in this pool.")
-    return found
+def progress(session_id: str) -> Query[PassageProgress]:
+    """Return how far a session's messages are cut into passages. Reading the answer raises NotFound."""
+
+    def found(rows: list[PassageProgress]) -> PassageProgress:
+        if not rows:
+            raise NotFound(f"There is no session {session_id!r} in this pool.")
+        return rows[0]
+
+    return Query(SQL["progress"], {"session": session_id}, found, class_row(PassageProgress))
+
+
+def to_cut(session_id: str, limit: int) -> Query[list[StoredMessage]]:
+    """Return the messages of a session's last passage, and up to `limit` uncut ones, in order.
+
+    One that is left out of passages has an empty text.
+    """
+    return Query(SQL["to_cut"], {"session": session_id, "limit": limit}, list, class_row(StoredMessage))
 
 
 async def advance_cut(connection: Connection, session_id: str, seq: int) -> None:
@@ -139,10 +157,9 @@ def _values(passage_id: str, passage: NewPassage) -> dict[str, Any]:
     }
 
 
-async def delete_from(connection: Connection, session_id: str, seq: int) -> list[int]:
-    """Delete a session's passages that begin at `seq` or later; return the numbers of their vectors."""
-    cursor = await connection.execute(SQL["delete_from"], {"session": session_id, "seq": seq})
-    return [int(row[0]) for row in await cursor.fetchall()]
+async def delete(connection: Connection, passage_id: str) -> None:
+    """Delete one passage."""
+    await connection.execute(SQL["delete"], {"id": passage_id})
 
 
 async def delete_over(connection: Connection, said_in: Mapping[str, Collection[int]]) -> list[Deleted]:

@@ -79,9 +79,19 @@ async def several(connection: Connection, session_ids: Collection[str]) -> dict[
         return {session.id: session for session in await cursor.fetchall()}
 
 
+def locked(session_id: str) -> Query[StoredSession]:
+    """Return a session, locked until the transaction ends. Reading the answer raises NotFound."""
+    return Query(
+        SQL["lock"],
+        {"ids": [session_id]},
+        lambda rows: _existing(next(iter(rows), None), session_id),
+        class_row(StoredSession),
+    )
+
+
 async def lock(connection: Connection, session_id: str) -> StoredSession:
     """Return a session, locked until the transaction ends. Raises NotFound."""
-    return _existing((await lock_all(connection, [session_id])).get(session_id), session_id)
+    return await fetch(connection, locked(session_id))
 
 
 async def lock_all(connection: Connection, session_ids: Collection[str]) -> dict[str, StoredSession]:
@@ -136,15 +146,13 @@ def unobserved_tokens(session_id: str | None) -> Query[int]:
     return Query(SQL["unobserved_tokens"], {"session": session_id}, lambda rows: int(rows[0][0]))
 
 
-async def extend(connection: Connection, session_id: str, new: Sequence[MessageToStore], now: datetime) -> int:
-    """Count messages that were appended; return the unobserved tokens."""
+async def extend(connection: Connection, session_id: str, new: Sequence[MessageToStore], now: datetime) -> None:
+    """Count messages that were appended. The caller holds the session's lock."""
     values = {"id": session_id, "messages": len(new), "tokens": sum(message.tokens for message in new), "now": now}
     values["first_sent_at"] = min(stored.message.sent_at for stored in new)
     # A clock that runs ahead must not make a session the latest for good.
     values["last_sent_at"] = max(min(stored.message.sent_at, stored.received_at or now) for stored in new)
-    row = await (await connection.execute(SQL["extend"], values)).fetchone()
-    assert row is not None  # the caller holds the session's lock
-    return int(row[0])
+    await connection.execute(SQL["extend"], values)
 
 
 async def cover(connection: Connection, session_id: str, first_seq: int, last_seq: int, observed: Observed) -> None:

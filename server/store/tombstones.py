@@ -11,6 +11,7 @@ from psycopg.rows import args_row
 from esker.server.core.conversation.records import Block
 from esker.server.core.facts.tombstones import Digests, Tombstone
 from esker.server.db.database import Connection
+from esker.server.db.pipeline import Query, fetch
 from esker.server.db.statements import Statements
 
 SQL = Statements(Path(__file__).parent / "sql/tombstones.sql")
@@ -26,10 +27,14 @@ class HashedMessage:
     content: list[Block]
 
 
+def of_pool() -> Query[Digests | None]:
+    """Return the hashes of the pool; None if nothing was ever forgotten in it."""
+    return Query(SQL["key"], {}, lambda rows: Digests.stored(*rows[0]) if rows else None)
+
+
 async def digests(connection: Connection) -> Digests | None:
     """Return the hashes of the pool; None if nothing was ever forgotten in it."""
-    row = await (await connection.execute(SQL["key"])).fetchone()
-    return Digests.stored(*row) if row else None
+    return await fetch(connection, of_pool())
 
 
 async def ensure_digests(connection: Connection, words: Collection[str]) -> Digests:
@@ -50,10 +55,18 @@ async def add(
     await connection.execute(SQL["add"], values)
 
 
+def among(asked: Collection[bytes]) -> Query[dict[bytes, Tombstone]]:
+    """Return those of some hashes that are tombstones."""
+    return Query(
+        SQL["known"],
+        {"digests": list(asked)},
+        lambda rows: {bytes(digest): Tombstone(until, blanks) for digest, until, blanks in rows},
+    )
+
+
 async def known(connection: Connection, asked: Collection[bytes]) -> dict[bytes, Tombstone]:
     """Return those of some hashes that are tombstones."""
-    cursor = await connection.execute(SQL["known"], {"digests": list(asked)})
-    return {bytes(digest): Tombstone(until, blanks) for digest, until, blanks in await cursor.fetchall()}
+    return await fetch(connection, among(asked))
 
 
 async def of_receipt(connection: Connection, receipt_id: str) -> set[bytes]:

@@ -10,6 +10,7 @@ from typing import Literal
 
 import numpy as np
 from pgvector import HalfVector
+from psycopg import AsyncCursor
 from psycopg.rows import TupleRow, class_row
 
 from esker.server.core.arrays import Vector, Vectors
@@ -311,7 +312,18 @@ async def delete(connection: Connection, tier: Tier, numbers: Collection[int]) -
     """Delete the vectors of deleted texts, by their numbers, in every space of the pool; return how many."""
     deleted = 0
     for space in await spaces(connection):
-        values = {"tier": MARK[tier], "numbers": list(numbers)}
-        cursor = await connection.execute(for_space(SQL["delete"], space.name), values)
-        deleted += cursor.rowcount
+        deleted += (await _delete_in(connection, space, tier, numbers)).rowcount
     return deleted
+
+
+async def delete_in(connection: Connection, those: Iterable[PoolSpace], tier: Tier, numbers: Collection[int]) -> None:
+    """Delete the vectors of deleted texts, by their numbers, in some spaces."""
+    for space in those:
+        await _delete_in(connection, space, tier, numbers)
+
+
+async def _delete_in(
+    connection: Connection, space: PoolSpace, tier: Tier, numbers: Collection[int]
+) -> AsyncCursor[TupleRow]:
+    values = {"tier": MARK[tier], "numbers": list(numbers)}
+    return await connection.execute(for_space(SQL["delete"], space.name), values)

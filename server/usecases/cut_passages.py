@@ -6,14 +6,17 @@ messages that a crash left out, or that arrived while the pool had passages swit
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 
-from esker.server.core.conversation.passages import passage_over, passages_of
+from esker.server.core.conversation.passages import NewPassage, passage_over, passages_of
 from esker.server.core.conversation.records import StoredMessage
 from esker.server.core.errors import Unavailable
 from esker.server.db.database import Connection
+from esker.server.db.pipeline import Answer, fetch, send
 from esker.server.store import messages, passages, pools, sessions, vectors
 from esker.server.store.passages import Deleted, PassageProgress
+from esker.server.store.vectors import PoolSpace
 from esker.server.usecases.in_each_pool import in_each_pool
 from esker.server.usecases.parts import Parts
 
@@ -26,17 +29,36 @@ OnProgress = Callable[[int, int], None]
 """Called with how many are done, and how many there are in all."""
 
 
-async def cut_passages(parts: Parts, pool_id: str, session_id: str) -> None:
-    """Cut a session's messages up to the last one, unless its pool has passages switched off. Raises NotFound."""
-    while await _cut_some(parts, pool_id, session_id):
-        pass
+@dataclass(frozen=True, slots=True)
+class UncutMessages:
+    """The next messages of a session to cut, those of its last passage included, as answers to come."""
+
+    progress: Answer[PassageProgress]
+    messages: Answer[list[StoredMessage]]
 
 
-async def cut_if_possible(parts: Parts, pool_id: str, session_id: str) -> None:
+async def send_uncut(connection: Connection, session_id: str) -> UncutMessages:
+    """Ask for the next messages to cut, in a transaction that sees one moment or holds the lock of the session."""
+    return UncutMessages(
+        await send(connection, passages.progress(session_id)),
+        await send(connection, passages.to_cut(session_id, _MOST_MESSAGES)),
+    )
+
+
+async def cut_passages(parts: Parts, pool_id: str, session_id: str, uncut: UncutMessages | None = None) -> None:
+    """Cut a session's messages up to the last one, unless its pool has passages switched off. Raises NotFound.
+
+    `uncut`: what was read already.
+    """
+    while await _cut_some(parts, pool_id, session_id, uncut):
+        uncut = None
+
+
+async def cut_if_possible(parts: Parts, pool_id: str, session_id: str, uncut: UncutMessages | None = None) -> None:
     """Cut a session's messages; a fault of this session is logged, and the upkeep tries again, later each time."""
     subject = (pool_id, session_id)
     try:
-        await cut_passages(parts, pool_id, session_id)
+        await cut_passages(parts, pool_id, session_id, uncut)
     except Unavailable as error:
         log.warning("the messages of session %s cannot be cut into passages now: %s", session_id, error)
     except Exception:
@@ -46,37 +68,48 @@ async def cut_if_possible(parts: Parts, pool_id: str, session_id: str) -> None:
         parts.setbacks.clear(subject)
 
 
-async def _cut_some(parts: Parts, pool_id: str, session_id: str) -> bool:
-    """Cut the next messages; return whether there were any."""
-    async with parts.database.tenant(pool_id) as connection:
-        seen = await passages.progress(connection, session_id)
-        if seen.passages_seq >= seen.last_seq or not await passages.wanted(connection):
-            return False
-        found = await _to_cut(connection, session_id, seen)
-    characters = sum(len(message.text) for message in found)
-    made = await parts.processes.run(characters, passages_of, found)
-    async with parts.database.tenant(pool_id) as connection:
-        await sessions.lock(connection, session_id)
-        if not await passages.may_write(connection) or await passages.progress(connection, session_id) != seen:
+async def _cut_some(parts: Parts, pool_id: str, session_id: str, uncut: UncutMessages | None) -> bool:
+    """Cut the next messages; return whether there may be more."""
+    if uncut is None:
+        async with parts.database.moment_pipeline(pool_id) as connection:
+            uncut = await send_uncut(connection, session_id)
+    seen, found = await uncut.progress, await uncut.messages
+    if seen.passages_seq >= seen.last_seq or not seen.wanted:
+        return False
+    made = await parts.processes.run(sum(len(message.text) for message in found), passages_of, found)
+    async with parts.database.tenant_pipeline(pool_id) as connection:
+        await send(connection, sessions.locked(session_id))
+        await passages.lock_to_write(connection)
+        now_seen = await send(connection, passages.progress(session_id))
+        spaces = await send(connection, vectors.all_spaces())
+        if await now_seen != seen:
             return True
-        known: dict[int, str] = {}
-        if seen.open_id and seen.open_first:
-            # The last passage had room for more messages, so it was cut again.
-            known[seen.open_first] = seen.open_id
-            numbers = await passages.delete_from(connection, session_id, seen.open_first)
-            await vectors.delete(connection, "passage", numbers)
-        await passages.insert(connection, session_id, seen.project, made, parts.clock(), known)
+        await _write(parts, connection, session_id, seen, made, await spaces)
         await passages.advance_cut(connection, session_id, found[-1].seq)
+    return found[-1].seq < seen.last_seq
+
+
+async def _write(
+    parts: Parts,
+    connection: Connection,
+    session_id: str,
+    seen: PassageProgress,
+    made: Sequence[NewPassage],
+    spaces: Sequence[PoolSpace],
+) -> None:
+    """Write the passages of a session from its last one on, which had room for more messages, so it was cut again."""
+    known: dict[int, str] = {}
+    if seen.open_id and seen.open_first and seen.open_number:
+        if made and (made[0].first_seq, made[0].content_hash) == (seen.open_first, seen.open_hash):
+            # It has not grown. Writing it again would cost as much as all that is new.
+            made = made[1:]
+        else:
+            known[seen.open_first] = seen.open_id
+            await passages.delete(connection, seen.open_id)
+            await vectors.delete_in(connection, spaces, "passage", [seen.open_number])
+    if made:
+        await passages.insert(connection, session_id, seen.project, made, parts.clock(), known)
         await vectors.wake(connection)
-    return True
-
-
-async def _to_cut(connection: Connection, session_id: str, seen: PassageProgress) -> Sequence[StoredMessage]:
-    """Return the messages of the last passage and the next ones; those between them have no text."""
-    last_passage: list[StoredMessage] = []
-    if seen.open_first and seen.open_last:
-        last_passage = await _span(connection, session_id, seen.open_first, seen.open_last)
-    return [*last_passage, *await messages.searchable(connection, session_id, seen.passages_seq, _MOST_MESSAGES)]
 
 
 async def cut_behind(parts: Parts, pool_id: str, on_progress: OnProgress | None = None) -> int:
@@ -132,7 +165,7 @@ async def _cut_again(parts: Parts, connection: Connection, session_id: str, gone
     spans = [await _span(connection, session_id, one.first_seq, one.last_seq) for one in gone]
     kept = [passage for span in spans if (passage := passage_over(span))]
     if kept:
-        project = (await passages.progress(connection, session_id)).project
+        project = (await fetch(connection, passages.progress(session_id))).project
         known = {one.first_seq: one.id for one in gone}
         await passages.insert(connection, session_id, project, kept, parts.clock(), known)
         await vectors.wake(connection)

@@ -11,7 +11,7 @@ from esker.server.store import messages, pool_import, sessions
 from esker.server.store.messages import MessageToStore
 from esker.server.store.pool_import import KnownMessage
 from esker.server.usecases.parts import Parts
-from esker.server.usecases.tombstones import SaidText, are_forgotten, without_forgotten
+from esker.server.usecases.tombstones import SaidText, are_forgotten, send_tombstones, without_forgotten
 
 _NO_NOTES = {"current_task": None, "suggested_continuation": None, "thread_title": None}
 _SAME_SESSION_HINT = "Its client sent the same conversation to this pool. Import into a new pool."
@@ -110,7 +110,8 @@ def _is_same(line: MessageLine, there: KnownMessage | None) -> bool:
 async def _append(parts: Parts, connection: Connection, session: StoredSession, new: list[MessageLine]) -> None:
     if new:
         received = max(line.received_at for line in new)
-        stored = await without_forgotten(parts, connection, session.id, [_to_store(line) for line in new])
+        found = await send_tombstones(connection, None)
+        stored = await without_forgotten(parts, connection, session.id, [_to_store(line) for line in new], found)
         await messages.append(connection, session.id, session.last_seq, stored, received)
         await sessions.extend(connection, session.id, stored, received)
 

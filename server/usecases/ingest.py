@@ -8,7 +8,7 @@ from esker.server.core.clock import in_zone
 from esker.server.core.config.settings import Settings
 from esker.server.core.conversation.blocks import content_hash, content_tokens, result_ids, tool_names
 from esker.server.core.conversation.observer_text import message_text, observer_text, shown_tokens
-from esker.server.core.conversation.records import Block, IdScope, IngestReport, NewMessage, Role, StoredSession
+from esker.server.core.conversation.records import Block, IdScope, IngestReport, NewMessage, Role
 from esker.server.core.conversation.trust import message_trust
 from esker.server.core.conversation.valid_blocks import as_blocks
 from esker.server.core.errors import InvalidInput, TooLarge
@@ -16,11 +16,13 @@ from esker.server.core.ids import is_uuid
 from esker.server.core.json_input import Json, characters, text_characters
 from esker.server.core.redaction import redact_content, redact_name
 from esker.server.db.database import Connection
+from esker.server.db.pipeline import Answer, send
+from esker.server.db.pipeline import known as answered
 from esker.server.store import audit, jobs, messages, sessions, tombstones
 from esker.server.store.messages import MessageToStore
-from esker.server.usecases.cut_passages import cut_if_possible
+from esker.server.usecases.cut_passages import cut_if_possible, send_uncut
 from esker.server.usecases.parts import Parts
-from esker.server.usecases.tombstones import hash_messages, without_forgotten
+from esker.server.usecases.tombstones import hash_messages, send_tombstones, without_forgotten
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,37 +62,41 @@ async def ingest(
     now = parts.clock()
     long = sum(characters(message.content) for message in batch)
     prepared = await parts.processes.run(long, _prepare, batch)
-    names = {message.incoming.external_id for message in prepared}
     # The slow work is done before the session is locked, with its state so far.
-    async with parts.database.tenant(pool_id) as connection:
-        session = await sessions.get(connection, session_id)
-        copied = await _copied(connection, session, prepared)
-        fresh, conflicts = _sort_out(prepared, copied | await messages.known(connection, session_id, names))
-        tools = await _tool_names(connection, session, fresh)
-        digests = await tombstones.digests(connection)
+    async with parts.database.moment_pipeline(pool_id) as connection:
+        asked_session = await send(connection, sessions.by_id(session_id))
+        stored_before = await _send_known(connection, session_id, prepared)
+        earlier_calls = await _send_earlier_calls(connection, session_id, prepared)
+        asked_digests = await send(connection, tombstones.of_pool())
+    session = await asked_session
+    fresh, conflicts = _sort_out(prepared, await stored_before.digests())
     if not fresh:
         # A batch may be sent again because the server crashed before its passages were written.
         await cut_if_possible(parts, pool_id, session_id)
         return IngestReport(0, len(batch), session.unobserved_tokens, conflicts)
+    tools = _calls(prepared) | await earlier_calls
     stored = await parts.processes.run(long, _stored, fresh, tools, session.timezone, now)
-    hashed = await hash_messages(parts, digests, session_id, stored)
-    async with parts.database.tenant(pool_id) as connection:
+    hashed = await hash_messages(parts, await asked_digests, session_id, stored)
+    async with parts.database.tenant_pipeline(pool_id) as connection:
         if any(message.incoming.id_scope == "client" for message in prepared):
             # Another fork of the same conversation may be sending the same messages now.
             await messages.lock_copies(connection, session.client)
-            copied = await _copied(connection, session, prepared)
-        session = await sessions.lock(connection, session_id)
-        known = copied | await messages.known(connection, session_id, names)
+        locked = await send(connection, sessions.locked(session_id))
+        stored_meanwhile = await _send_known(connection, session_id, prepared)
+        buried = await send_tombstones(connection, hashed)
+        session, known = await locked, await stored_meanwhile.digests()
         new = [message for message in stored if message.message.external_id not in known]
-        new = await without_forgotten(parts, connection, session_id, new, hashed)
-        unobserved = session.unobserved_tokens
+        new = await without_forgotten(parts, connection, session_id, new, buried)
+        unobserved = session.unobserved_tokens + sum(message.tokens for message in new)
         if new:
-            unobserved = await _append(connection, session, new, now)
+            await messages.append(connection, session.id, session.last_seq, new, now)
+            await sessions.extend(connection, session.id, new, now)
             due = observe_due(parts.settings, unobserved, now, now)
             await jobs.schedule(connection, "observe", session_id, due, now)
             await audit.insert(connection, actor, "session.write", session_id, {"messages": len(new)}, now)
+        uncut = await send_uncut(connection, session_id)
     # The messages are stored, so the client must not send them again if they cannot be cut now.
-    await cut_if_possible(parts, pool_id, session_id)
+    await cut_if_possible(parts, pool_id, session_id, uncut)
     _, conflicts = _sort_out(prepared, known)
     forgotten = sum(not message.content_hash for message in new)
     return IngestReport(len(new), len(batch) - len(new), unobserved, conflicts, forgotten)
@@ -143,36 +149,51 @@ def _sort_out(
     return fresh, list(conflicts)
 
 
-async def _copied(
-    connection: Connection, session: StoredSession, prepared: Sequence[_PreparedMessage]
-) -> dict[str, bytes]:
-    """Return the digests of those messages that another session of the client has, by external id.
+@dataclass(frozen=True, slots=True)
+class _KnownMessages:
+    """Which messages of a batch are stored, in the session or (`copies`) in others, as answers to come.
 
-    An id that is no UUID counts only with the same content, or if the content was forgotten there.
+    `unique`: the digests of those whose id is unique in all sessions of the client, by external id.
     """
+
+    own: Answer[dict[str, bytes]]
+    copies: Answer[list[tuple[str, bytes]]]
+    unique: Mapping[str, bytes]
+
+    async def digests(self) -> dict[str, bytes]:
+        """Return the digests of stored messages by external id.
+
+        The id of a copy that is no UUID counts only with the same content, or if the content was forgotten there.
+        """
+        copied = {
+            name: self.unique[name]
+            for name, digest in await self.copies
+            if digest in (self.unique[name], messages.FORGOTTEN) or is_uuid(name)
+        }
+        return copied | await self.own
+
+
+async def _send_known(connection: Connection, session_id: str, prepared: Sequence[_PreparedMessage]) -> _KnownMessages:
+    names = {message.incoming.external_id for message in prepared}
     unique = {m.incoming.external_id: m.digest for m in prepared if m.incoming.id_scope == "client"}
-    if not unique:
-        return {}
-    stored = await messages.elsewhere(connection, session, unique)
-    return {
-        name: unique[name] for name, digest in stored if digest in (unique[name], messages.FORGOTTEN) or is_uuid(name)
-    }
+    return _KnownMessages(
+        await send(connection, messages.hashes(session_id, names)),
+        await send(connection, messages.elsewhere(session_id, unique)) if unique else answered([]),
+        unique,
+    )
 
 
-async def _append(connection: Connection, session: StoredSession, new: Sequence[MessageToStore], now: datetime) -> int:
-    await messages.append(connection, session.id, session.last_seq, new, now)
-    return await sessions.extend(connection, session.id, new, now)
+async def _send_earlier_calls(
+    connection: Connection, session_id: str, batch: Sequence[_PreparedMessage]
+) -> Answer[dict[str, str]]:
+    """Ask for the tool names of the calls of earlier batches whose results are in this one, by call id."""
+    earlier = {call for message in batch for call in result_ids(message.blocks)} - _calls(batch).keys()
+    return await send(connection, messages.tool_names(session_id, earlier)) if earlier else answered({})
 
 
-async def _tool_names(
-    connection: Connection, session: StoredSession, fresh: Sequence[_PreparedMessage]
-) -> Mapping[str, str]:
-    """Return the tool name of each call id, including calls of earlier batches whose results are in this one."""
-    names = {call: name for message in fresh for call, name in tool_names(message.blocks).items()}
-    missing = {call for message in fresh for call in result_ids(message.blocks)} - names.keys()
-    if not missing:
-        return names
-    return {**names, **await messages.tool_names(connection, session.id, missing, session.last_seq)}
+def _calls(batch: Sequence[_PreparedMessage]) -> dict[str, str]:
+    """Return the tool name of each call in a batch, by call id."""
+    return {call: name for message in batch for call, name in tool_names(message.blocks).items()}
 
 
 def _stored(

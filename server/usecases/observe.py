@@ -33,6 +33,7 @@ from esker.server.core.reports import ObserveReport
 from esker.server.core.text.cutting import cut
 from esker.server.core.text.terms import index_terms
 from esker.server.db.database import Connection
+from esker.server.db.pipeline import fetch
 from esker.server.providers.roles import Observer
 from esker.server.store import groups, jobs, memories, messages, packs, sessions
 from esker.server.usecases.ingest import observe_due
@@ -195,7 +196,7 @@ async def _tool_names(
     names = {call: name for message in backlog for call, name in tool_names(message.content).items()}
     before = {call for message in backlog for call in result_ids(message.content)} - names.keys()
     if before:
-        names |= await messages.tool_names(connection, session.id, before, backlog[0].seq)
+        names |= await fetch(connection, messages.tool_names(session.id, before, backlog[0].seq))
     return names
 
 

@@ -17,6 +17,8 @@ from esker.server.core.json_input import Json, characters
 from esker.server.core.records import Memory
 from esker.server.core.text.phrases import Phrases, texts_in
 from esker.server.db.database import Connection
+from esker.server.db.pipeline import Answer, send
+from esker.server.db.pipeline import known as answered
 from esker.server.store import tombstones
 from esker.server.store.messages import MessageToStore
 from esker.server.store.tombstones import HashedMessage
@@ -136,39 +138,54 @@ async def hash_messages(
     parts: Parts, digests: Digests | None, session_id: str, batch: Sequence[MessageToStore]
 ) -> HashedBatch | None:
     """Return the hashes of messages, which is slow for long ones; None if nothing was ever forgotten."""
-    if digests is None:
-        return None
+    return None if digests is None else HashedBatch(digests, await _hash(parts, digests, session_id, batch))
+
+
+async def _hash(
+    parts: Parts, digests: Digests, session_id: str, batch: Sequence[MessageToStore]
+) -> dict[str, set[bytes]]:
     long = sum(len(one.text) + characters(list[Json](one.message.content)) for one in batch)
-    made = await parts.processes.run(long, _hashes_of_batch, digests, session_id, batch)
-    return HashedBatch(digests, made)
+    return await parts.processes.run(long, _hashes_of_batch, digests, session_id, batch)
 
 
 def _hashes_of_batch(digests: Digests, session_id: str, batch: Sequence[MessageToStore]) -> dict[str, set[bytes]]:
     return {message.message.external_id: _hashes_of(digests, session_id, message) for message in batch}
 
 
-async def without_forgotten(
-    parts: Parts,
-    connection: Connection,
-    session_id: str,
-    batch: Sequence[MessageToStore],
-    hashed: HashedBatch | None = None,
-) -> list[MessageToStore]:
-    """Return messages as they are stored: forgotten ones without their words, or left out of passages.
+@dataclass(frozen=True, slots=True)
+class BatchTombstones:
+    """The tombstones that messages with these hashes have, and the hashes of the pool, as answers to come."""
 
-    `hashed`: their hashes, which may have been made before the session was locked.
-    """
-    digests = await tombstones.digests(connection)
+    hashed: HashedBatch | None
+    digests: Answer[Digests | None]
+    known: Answer[dict[bytes, Tombstone]]
+
+
+async def send_tombstones(connection: Connection, hashed: HashedBatch | None) -> BatchTombstones:
+    """Ask for the tombstones of messages. Their hashes may have been made before their session was locked."""
+    asked = {digest for each in hashed.hashes.values() for digest in each} if hashed else set[bytes]()
+    return BatchTombstones(
+        hashed,
+        await send(connection, tombstones.of_pool()),
+        await send(connection, tombstones.among(asked)) if asked else answered({}),
+    )
+
+
+async def without_forgotten(
+    parts: Parts, connection: Connection, session_id: str, batch: Sequence[MessageToStore], found: BatchTombstones
+) -> list[MessageToStore]:
+    """Return messages as they are stored: forgotten ones without their words, or left out of passages."""
+    digests, hashed = await found.digests, found.hashed
+    if digests is None:
+        return list(batch)
     if hashed is None or hashed.digests != digests:
         # Something was forgotten meanwhile.
-        hashed = await hash_messages(parts, digests, session_id, batch)
-    if hashed is None:
-        return list(batch)
-    made = [hashed.hashes[message.message.external_id] for message in batch]
-    known = await tombstones.known(connection, {digest for each in made for digest in each})
+        hashed = HashedBatch(digests, await _hash(parts, digests, session_id, batch))
+        found = await send_tombstones(connection, hashed)
+    known = await found.known
     return [
-        _buried(message, list(holding(each, known, message.message.sent_at)))
-        for each, message in zip(made, batch, strict=True)
+        _buried(message, list(holding(hashed.hashes[message.message.external_id], known, message.message.sent_at)))
+        for message in batch
     ]
 
 

@@ -14,6 +14,7 @@ from esker.server.core.facts.forgetting import ForgetRequest, Selection
 from esker.server.core.records import Principal
 from esker.server.providers.text_processes import LONG, TextProcesses
 from esker.server.store import audit, sessions
+from esker.server.usecases import ingest as ingesting
 from esker.server.usecases import saying
 from esker.server.usecases.authenticate import SCOPES, create_pool
 from esker.server.usecases.export import export
@@ -383,13 +384,13 @@ async def test_a_message_is_compared_once_and_before_its_session_is_locked(
     session = await open_session(parts, who.pool_id, SessionRequest("api", "s1"))
     await ingest(parts, who.pool_id, session.id, [IncomingMessage("m1", "user", VAULT)])
     await forget(parts, who, ForgetRequest(Selection(words=[VAULT])))
-    lock = sessions.lock
+    locked = sessions.locked
 
-    async def locking(*arguments: Any) -> Any:
+    def locking(session_id: str) -> Any:
         processes.made.append(("lock", 0))
-        return await lock(*arguments)
+        return locked(session_id)
 
-    monkeypatch.setattr(sessions, "lock", locking)
+    monkeypatch.setattr(sessions, "locked", locking)
     processes.made.clear()
     text = "word " * 20_000
     await ingest(parts, who.pool_id, session.id, [IncomingMessage("m2", "user", text)])
@@ -403,14 +404,14 @@ async def test_what_is_forgotten_while_a_message_is_on_its_way_is_not_stored(
     parts: Parts, who: Principal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     session = await open_session(parts, who.pool_id, SessionRequest("api", "s1"))
-    lock, request = sessions.lock, ForgetRequest(Selection(words=["Xanadu"]))
+    hash_messages, request = ingesting.hash_messages, ForgetRequest(Selection(words=["Xanadu"]))
 
-    async def locking(*arguments: Any) -> Any:
-        monkeypatch.undo()
+    async def forgetting(*arguments: Any) -> Any:
+        made = await hash_messages(*arguments)
         await forget(parts, who, request)
-        return await lock(*arguments)
+        return made
 
-    monkeypatch.setattr(sessions, "lock", locking)
+    monkeypatch.setattr(ingesting, "hash_messages", forgetting)
     sent = IncomingMessage("m1", "user", VAULT, sent_at=datetime(2026, 3, 2, tzinfo=UTC))
     assert (await ingest(parts, who.pool_id, session.id, [sent])).forgotten == 1
 

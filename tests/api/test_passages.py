@@ -308,6 +308,27 @@ async def test_any_number_of_messages_without_text_is_skipped(
     assert stored(owner_url) == [(1, 12, f"user: {FERRY}\nuser: I shall set an alarm.")]
 
 
+async def test_a_passage_that_did_not_grow_is_not_written_again(client: httpx2.AsyncClient, owner_url: str) -> None:
+    session = await opened(client)
+    long = f"{FERRY} " * 12
+    await said(client, session, turn(1, "user", long), turn(2, "user", long))
+
+    def written() -> list[tuple[Any, ...]]:
+        with psycopg.connect(owner_url) as connection:
+            return connection.execute("SELECT number, ctid, id FROM passages ORDER BY first_seq").fetchall()
+
+    before = written()
+    await said(client, session, turn(3, "user", long))
+    assert written()[:-1] == before
+    await said(client, session, turn(4, "user", "The tide is low."))
+    before = written()
+    await said(client, session, turn(5, "user", "The tide is high."))
+    after = written()
+    # This one had room: it is written again, under its id.
+    assert (after[:-1], after[-1][-1]) == (before[:-1], before[-1][-1])
+    assert after[-1] != before[-1]
+
+
 async def test_a_transcript_that_is_sent_again_adds_no_passage(client: httpx2.AsyncClient, owner_url: str) -> None:
     session = await opened(client)
     turns = [turn(n, "user", f"Ferry number {n} leaves at {n} o'clock.") for n in range(1, 30)]

@@ -3,14 +3,18 @@
 from collections.abc import AsyncGenerator
 from dataclasses import replace
 from typing import Any, cast
+from uuid import uuid4
 
 import pytest
 
 from esker.server.core.arrays import Vector
+from esker.server.core.facts.forgetting import ForgetRequest, Selection
+from esker.server.core.json_input import Json
 from esker.server.core.records import Principal, Space
 from esker.server.db.database import Database
 from esker.server.providers.query_embedders import QueryEmbedders
 from esker.server.usecases.authenticate import authenticate
+from esker.server.usecases.forget import forget
 from esker.server.usecases.ingest import IncomingMessage, ingest
 from esker.server.usecases.open_session import SessionRequest, open_session
 from esker.server.usecases.parts import Parts
@@ -104,3 +108,41 @@ async def test_a_recall_by_meaning_takes_no_more(remembered: str, far: Parts, tr
     with_vectors = replace(far, embedders=cast(QueryEmbedders, OneVector()))
     assert await count(trips, with_vectors) <= 5
     assert await count(trips, with_vectors, project="boats") <= 5
+
+
+async def ingests(trips: RoundTrips, parts: Parts, session_id: str) -> int:
+    """Return the round trips of an ingest as a request makes it, with a result of an earlier call and a copied id.
+
+    The fewest of some: opening a connection of the pool takes trips of its own.
+    """
+    counted: list[int] = []
+    for _ in range(8):
+        trips.reset()
+        who = await authenticate(parts, None, is_owner=True)
+        result: Json = [{"type": "tool_result", "tool_use_id": "call", "content": "The crane lifts 9 tons."}]
+        said = [
+            IncomingMessage(str(uuid4()), "user", "The boat has two sails.", id_scope="client"),
+            IncomingMessage(str(uuid4()), "user", result),
+        ]
+        assert (await ingest(parts, who.pool_id, session_id, said)).accepted == 2
+        counted.append(trips.count)
+    return min(counted)
+
+
+async def test_an_ingest_takes_at_most_six_round_trips(
+    remembered: str, parts: Parts, far: Parts, who: Principal, trips: RoundTrips
+) -> None:
+    assert await ingests(trips, far, remembered) <= 6
+    await forget(parts, who, ForgetRequest(Selection(words=["The anchor is in the shed."])))
+    assert await ingests(trips, far, remembered) <= 6
+
+
+async def test_a_batch_that_is_sent_again_takes_at_most_three_round_trips(
+    remembered: str, far: Parts, trips: RoundTrips
+) -> None:
+    said = [IncomingMessage("again", "user", "The boat has two sails.")]
+    for _ in range(8):
+        trips.reset()
+        who = await authenticate(far, None, is_owner=True)
+        await ingest(far, who.pool_id, remembered, said)
+    assert trips.count <= 3

@@ -1,7 +1,7 @@
 -- columns: message
 seq, external_id, role, trust, sent_at, content, text, tokens, shown_tokens
 
--- name: known
+-- name: hashes
 -- Which of these messages are stored, with the hashes of their content.
 SELECT external_id, content_hash FROM messages
 WHERE session_id = %(session)s AND external_id = ANY (%(external_ids)s)
@@ -10,7 +10,8 @@ WHERE session_id = %(session)s AND external_id = ANY (%(external_ids)s)
 -- Which of these messages other sessions of the client have, with the hashes of their content.
 SELECT m.external_id, m.content_hash
 FROM messages m JOIN sessions s ON s.pool_id = m.pool_id AND s.id = m.session_id
-WHERE m.external_id = ANY (%(external_ids)s) AND m.session_id <> %(session)s AND s.client = %(client)s
+WHERE m.external_id = ANY (%(external_ids)s) AND m.session_id <> %(session)s
+  AND s.client = (SELECT own.client FROM sessions own WHERE own.id = %(session)s)
 
 -- name: lock_copies
 -- Let no other session of the client store copies until this transaction ends.
@@ -20,7 +21,8 @@ SELECT pg_advisory_xact_lock(hashtext('copies'), hashtext(current_pool()::text |
 -- The names of tools that were called a little earlier, for results that arrive in a later batch.
 SELECT called.id, called.name
 FROM messages, jsonb_each_text(calls) AS called (id, name)
-WHERE session_id = %(session)s AND seq > %(after)s AND called.id = ANY (%(calls)s)
+WHERE session_id = %(session)s AND called.id = ANY (%(calls)s)
+  AND seq > coalesce(%(before)s::bigint, (SELECT last_seq FROM sessions WHERE id = %(session)s)) - %(distance)s
 
 -- name: insert
 -- Append a batch after seq `after`, in the given order, from one JSON document. Only imported messages have a
@@ -48,9 +50,9 @@ ORDER BY seq DESC
 LIMIT %(limit)s
 
 -- name: searchable
--- Messages after a seq, with an empty text for those that are left out of passages.
-SELECT seq, external_id, role, trust, sent_at, content, CASE WHEN left_out THEN '' ELSE text END AS text, tokens,
-       shown_tokens
+-- Messages after a seq without their content, and with an empty text for those that are left out of passages.
+SELECT seq, external_id, role, trust, sent_at, '[]'::jsonb AS content, CASE WHEN left_out THEN '' ELSE text END AS text,
+       tokens, shown_tokens
 FROM messages
 WHERE session_id = %(session)s AND seq > %(after)s
 ORDER BY seq

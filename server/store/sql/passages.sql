@@ -19,17 +19,38 @@ SELECT pg_advisory_xact_lock(hashtext('passages'), hashtext(current_pool()::text
 UPDATE pools SET passages = %(wanted)s WHERE id = current_pool()
 
 -- name: progress
--- How far a session's messages are cut into passages, and its last seq; the last passage, which may grow; and how many
--- messages from its first one on are left out.
-SELECT s.passages_seq, s.last_seq, s.project, open.id AS open_id, open.first_seq AS open_first,
-       open.last_seq AS open_last,
+-- How far a session's messages are cut into passages, and its last seq; the last passage, which may grow; how many
+-- messages from its first one on are left out; and whether the pool has passages.
+SELECT s.passages_seq, s.last_seq, s.project, open.id AS open_id, open.number AS open_number,
+       open.first_seq AS open_first, open.last_seq AS open_last, open.content_hash AS open_hash,
+       (SELECT passages FROM pools WHERE id = current_pool()) AS wanted,
        (SELECT count(*) FROM messages m
         WHERE m.session_id = s.id AND m.seq >= coalesce(open.first_seq, s.passages_seq + 1) AND m.left_out) AS left_out
 FROM sessions s
 LEFT JOIN LATERAL (
-    SELECT p.id, p.first_seq, p.last_seq FROM passages p WHERE p.session_id = s.id ORDER BY p.first_seq DESC LIMIT 1
+    SELECT p.id, p.number, p.first_seq, p.last_seq, p.content_hash
+    FROM passages p WHERE p.session_id = s.id ORDER BY p.first_seq DESC LIMIT 1
 ) AS open ON true
 WHERE s.id = %(session)s
+
+-- name: to_cut
+-- The messages of a session's last passage, and the next ones that are uncut; those between them have no text. One that is
+-- left out of passages has an empty text. Their content is not read: passages are cut from the texts.
+WITH seen AS (
+    {progress}
+), span AS (
+    (SELECT m.* FROM messages m
+     WHERE m.session_id = %(session)s
+       AND m.seq BETWEEN (SELECT open_first FROM seen) AND (SELECT open_last FROM seen))
+    UNION ALL
+    (SELECT m.* FROM messages m
+     WHERE m.session_id = %(session)s AND m.seq > (SELECT passages_seq FROM seen)
+       AND (SELECT wanted FROM seen)
+     ORDER BY m.seq LIMIT %(limit)s)
+)
+SELECT seq, external_id, role, trust, sent_at, '[]'::jsonb AS content, CASE WHEN left_out THEN '' ELSE text END AS text,
+       tokens, shown_tokens
+FROM span ORDER BY seq
 
 -- name: advance_cut
 -- Messages up to this seq are cut into passages.
@@ -84,12 +105,9 @@ SELECT count(*) FROM written
 -- How many passages the pool has.
 SELECT count(*) FROM passages
 
--- name: delete_from
--- Delete a session's passages that begin at a seq or later, and return the numbers of their vectors.
-WITH held AS (
-    SELECT id FROM passages WHERE session_id = %(session)s AND first_seq >= %(seq)s ORDER BY id FOR UPDATE
-)
-DELETE FROM passages p USING held WHERE p.id = held.id RETURNING p.number
+-- name: delete
+-- Delete one passage.
+DELETE FROM passages WHERE id = %(id)s
 
 -- name: delete_over
 -- Delete the passages that contain one of these messages; return the numbers of their vectors, ids and spans. One

@@ -67,7 +67,6 @@ SET last_seq = last_seq + %(messages)s,
     begun_at = least(begun_at, %(first_sent_at)s),
     last_sent_at = greatest(last_sent_at, %(last_sent_at)s)
 WHERE id = %(id)s
-RETURNING unobserved_tokens
 
 -- name: cover
 -- Move the observer's cursor over a span, but only from where it started.
