@@ -11,7 +11,6 @@ import sys
 import threading
 
 from esker.embedding_worker.worker import run_worker
-from esker.server.core.clock import system_clock
 from esker.server.core.config.logs import configure_logs
 from esker.server.core.config.settings import Settings
 from esker.server.core.errors import EskerError, Misconfigured
@@ -33,7 +32,7 @@ def main(arguments: list[str]) -> int:
         if embedder is None:
             raise Misconfigured("ESKER_EMBEDDER is none, so the worker has nothing to do.")
         database = Database.configured(settings, database_url(settings), connections=_CONNECTIONS)
-        parts = Parts(database, system_clock, settings)
+        parts = Parts(database, database.clock, settings)
         asyncio.run(_run(parts, embedder, watch_stdin="--until-stdin-closes" in arguments))
     except EskerError as error:
         print(f"esker worker: {error}", *([error.hint] if error.hint else []), file=sys.stderr)

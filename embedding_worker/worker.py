@@ -26,6 +26,7 @@ from esker.server.usecases.embed import (
     register,
 )
 from esker.server.usecases.embed_rows import require_answer
+from esker.server.usecases.end_leases import ending_abandoned_leases
 from esker.server.usecases.parts import Parts
 
 log = logging.getLogger(__name__)
@@ -44,7 +45,7 @@ async def run_worker(parts: Parts, embedder: Embedder, stop: asyncio.Event) -> N
     async def serve_chosen(chosen: Embedder) -> None:
         await _serve(parts, chosen, stop, adopt=False)
 
-    async with parts.database, following(parts, stop, serve_chosen):
+    async with parts.database, ending_abandoned_leases(parts), following(parts, stop, serve_chosen):
         await _serve(parts, embedder, stop, adopt=True)
 
 

@@ -9,7 +9,7 @@ from starlette.routing import Route
 
 from esker.server import VERSION
 from esker.server.background import beside, keep_up, run_jobs
-from esker.server.core.clock import Clock, system_clock
+from esker.server.core.clock import Clock
 from esker.server.core.config.settings import Settings
 from esker.server.db.database import Database
 from esker.server.providers.embedders import embedder_of, make_embedder
@@ -45,15 +45,19 @@ from esker.server.rest.metrics import Measured, Metrics
 from esker.server.tools.in_process import backend_of
 from esker.server.tools.mcp_later import McpLater
 from esker.server.usecases.authenticate import authenticate
+from esker.server.usecases.end_leases import ending_abandoned_leases
 from esker.server.usecases.parts import Parts
 
 
-def make_parts(settings: Settings, database: Database, clock: Clock = system_clock) -> Parts:
-    """Choose the observer, reflector, embedder, paraphraser and reranker. Raises Misconfigured."""
+def make_parts(settings: Settings, database: Database, clock: Clock | None = None) -> Parts:
+    """Choose the observer, reflector, embedder, paraphraser and reranker; the clock is by default the database's.
+
+    Raises Misconfigured.
+    """
     processes = TextProcesses()
     return Parts(
         database=database,
-        clock=clock,
+        clock=clock or database.clock,
         settings=settings,
         observer=_observer(settings, processes),
         reflector=_reflector(settings, processes),
@@ -92,6 +96,7 @@ def make_app(parts: Parts, local_token: str | None = None) -> FastAPI:
             for loading in filter(None, (parts.embedders, parts.reranking)):
                 loading.start()
             await stack.enter_async_context(beside("the tools", tools.run))
+            await stack.enter_async_context(ending_abandoned_leases(parts))
             await stack.enter_async_context(beside("the job runner", lambda: run_jobs(parts)))
             await stack.enter_async_context(beside("the upkeep", lambda: keep_up(parts)))
             yield

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TypeVar
 
 from esker.server.cli.output import note
-from esker.server.core.clock import system_clock
 from esker.server.core.config.settings import Settings
 from esker.server.core.errors import NotFound
 from esker.server.db.database import Database
@@ -87,7 +86,7 @@ def with_database(
 
 async def _do(work: Callable[[Parts], Awaitable[Result]], settings: Settings, url: str) -> Result:
     async with Database.configured(settings, url, connections=2) as database:
-        parts = Parts(database, system_clock, settings)
+        parts = Parts(database, database.clock, settings)
         try:
             return await work(parts)
         finally:

@@ -1,5 +1,6 @@
-"""Time is injected: everything that needs "now" is handed a Clock."""
+"""Time is injected: everything that needs "now" is handed a Clock. Servers and workers share that of the database."""
 
+import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -16,6 +17,34 @@ LATEST = datetime(2200, 1, 1, tzinfo=UTC)
 def system_clock() -> datetime:
     """Return the present time in UTC."""
     return datetime.now(UTC)
+
+
+class SharedClock:
+    """The clock of the database, which all its servers and workers share, whatever the clocks of their machines say.
+
+    Between two readings it advances with the monotonic time of the machine; before the first it is the machine's clock.
+    """
+
+    def __init__(self) -> None:
+        self._reading: tuple[datetime, float] | None = None
+
+    def __call__(self) -> datetime:
+        """Return the present time in UTC."""
+        return self._at(time.monotonic()) or system_clock()
+
+    def read(self, said: datetime, asked: float, answered: float) -> None:
+        """Note what the database said; it was asked and answered at these times, in monotonic seconds."""
+        between = (asked + answered) / 2
+        known = self._at(between)
+        # A reading is as uncertain as its journey was long: a small difference is no reason to make time jump.
+        if known is None or abs(known - said) > timedelta(seconds=(answered - asked) / 2):
+            self._reading = (said, between)
+
+    def _at(self, moment: float) -> datetime | None:
+        if self._reading is None:
+            return None
+        said, then = self._reading
+        return said + timedelta(seconds=moment - then)
 
 
 def zone(name: str) -> ZoneInfo:

@@ -19,10 +19,11 @@ from pgvector.psycopg.halfvec import register_halfvec_info
 from psycopg import AsyncConnection, sql
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.errors import UndefinedColumn, UndefinedFunction, UndefinedTable
-from psycopg.rows import DictRow, dict_row
+from psycopg.rows import DictRow, TupleRow, dict_row
 from psycopg.types import TypeInfo
 from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout, TooManyRequests
 
+from esker.server.core.clock import SharedClock
 from esker.server.core.config.settings import Settings
 from esker.server.core.errors import Misconfigured, Unavailable
 from esker.server.db.connection import ANSWER_SECONDS, KEEPALIVE, LimitedConnection
@@ -53,7 +54,10 @@ _SQL = Statements(Path(__file__).parent / "sql/tenancy.sql")
 
 
 class Database:
-    """A pool of connections as the app role. Use it as an async context manager."""
+    """A pool of connections as the app role. Use it as an async context manager.
+
+    `clock` follows the clock of the database.
+    """
 
     def __init__(
         self,
@@ -77,6 +81,7 @@ class Database:
         self._answer_seconds = answer_seconds
         self.project: str | None = None
         self._options: dict[str, Any] = {**KEEPALIVE, **(_SHARED if self._is_shared else _OWN), "autocommit": True}
+        self.clock = SharedClock()
         self._pool = AsyncConnectionPool(
             url,
             connection_class=LimitedConnection,
@@ -180,6 +185,7 @@ class Database:
         connection.is_shared = self._is_shared
         if not self._is_shared:
             await connection.execute(_SQL["become_app_role"])
+        await read_clock(connection, self.clock)
         await _know_vectors(connection)
 
     async def _check(self, connection: Connection) -> None:
@@ -273,6 +279,14 @@ def check_url(url: str) -> None:
 
 def _first_line(error: Exception) -> str:
     return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
+
+
+async def read_clock(connection: AsyncConnection[TupleRow], clock: SharedClock) -> None:
+    """Set a clock by that of the database."""
+    asked = time.monotonic()
+    row = await (await connection.execute(_SQL["read_clock"])).fetchone()
+    if row:
+        clock.read(row[0], asked, time.monotonic())
 
 
 async def _know_vectors(connection: AsyncConnection[Any]) -> None:

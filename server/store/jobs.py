@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 from psycopg.rows import class_row, dict_row
 from psycopg.types.json import Jsonb
@@ -86,9 +87,11 @@ async def bury(connection: Connection, most: int, now: datetime) -> None:
     await connection.execute(SQL["bury"], {"most": most, "now": now})
 
 
-async def claim(connection: Connection, kinds: Sequence[JobKind], now: datetime, until: datetime) -> Lease | None:
-    """Claim one job that is due, with a lease until `until`; None if no job is due."""
-    values = {"kinds": list(kinds), "now": now, "until": until}
+async def claim(
+    connection: Connection, kinds: Sequence[JobKind], token: UUID, now: datetime, until: datetime
+) -> Lease | None:
+    """Claim one job that is due, with a lease until `until` that `token` proves; None if no job is due."""
+    values = {"kinds": list(kinds), "token": token, "now": now, "until": until}
     async with connection.cursor(row_factory=class_row(Lease)) as cursor:
         await cursor.execute(SQL["claim"], values)
         return await cursor.fetchone()

@@ -233,10 +233,20 @@ async def due_since(connection: Connection, space: str, now: datetime) -> dateti
 
 
 async def claim(
-    connection: Connection, space: str, now: datetime, lease: timedelta, *, tried: bool, limit: int
+    connection: Connection,
+    space: str,
+    now: datetime,
+    lease: timedelta,
+    *,
+    tried: bool,
+    limit: int,
+    token: uuid.UUID | None = None,
 ) -> ClaimedBatch:
-    """Claim up to `limit` rows that were `tried` before, or were not: urgent ones first, then the newest."""
-    token = uuid.uuid4()
+    """Claim up to `limit` rows that were `tried` before, or were not: urgent ones first, then the newest.
+
+    `token` proves the lease; without it, a random one does.
+    """
+    token = token or uuid.uuid4()
     values = {"space": space, "tried": tried, "limit": limit, "now": now, "until": now + lease, "token": token}
     async with connection.cursor(row_factory=class_row(ClaimedRow)) as cursor:
         await cursor.execute(SQL["claim"], values)

@@ -62,7 +62,9 @@ async def claim(parts: Parts, space: Space, pool_id: str, *, tried: bool) -> Cla
         # A row that failed before, or killed its worker, is retried alone, so that no other row fails with it.
         limit = 1 if tried else BATCH
         since = await vectors.due_since(connection, space.name, now)
-        batch = await vectors.claim(connection, space.name, now, _LEASE, tried=tried, limit=limit)
+        batch = await vectors.claim(
+            connection, space.name, now, _LEASE, tried=tried, limit=limit, token=parts.holder.token()
+        )
     return ClaimedRows(pool_id, batch, tried, since or now) if batch.rows else None
 
 

@@ -8,7 +8,7 @@ from itertools import accumulate
 import numpy as np
 
 from esker.server.core.arrays import Vectors
-from esker.server.core.errors import CallFailed, TextRefused
+from esker.server.core.errors import EmbedderDown, TextRefused
 from esker.server.core.redaction import error_text
 from esker.server.core.text.labels import without_label
 from esker.server.providers.roles import Embedder
@@ -44,7 +44,7 @@ async def embed_rows(embedder: Embedder, rows: list[ClaimedRow]) -> AsyncGenerat
             made = await _embed_together(embedder, piece)
         except TextRefused as error:
             made, is_in_doubt = _refused(piece, error), False
-        except CallFailed as error:
+        except EmbedderDown as error:
             # A row is blamed, and a second call made without an answer between them, only if the embedder answers.
             if is_in_doubt or len(piece) == 1:
                 await require_answer(embedder)

@@ -6,6 +6,7 @@ from esker.server.core.clock import Clock
 from esker.server.core.config.settings import Settings
 from esker.server.core.reports import WorkerHealth
 from esker.server.db.database import Database
+from esker.server.db.holder import Holder
 from esker.server.providers.paraphrases import Paraphrases
 from esker.server.providers.query_embedders import QueryEmbedders
 from esker.server.providers.reranking import Reranking
@@ -18,6 +19,8 @@ from esker.server.usecases.setbacks import Setbacks
 @dataclass(frozen=True, slots=True)
 class Parts:
     """The database, the clock, the settings, the models, the processes that read long texts, and what failed lately.
+
+    `holder` is what this process holds leases with.
 
     A model that is None is switched off.
 
@@ -38,3 +41,4 @@ class Parts:
     processes: TextProcesses = field(default_factory=TextProcesses)
     setbacks: Setbacks = field(default_factory=Setbacks)
     pulse: Pulse = field(default_factory=Pulse)
+    holder: Holder = field(default_factory=Holder)

@@ -40,7 +40,7 @@ async def claim_job(parts: Parts, pool_id: str, kinds: Sequence[JobKind]) -> Lea
     now = parts.clock()
     async with parts.database.tenant(pool_id) as connection:
         await jobs.bury(connection, parts.settings.job_attempts, now)
-        return await jobs.claim(connection, kinds, now, _lease_end(parts, now))
+        return await jobs.claim(connection, kinds, parts.holder.token(), now, _lease_end(parts, now))
 
 
 async def run_job(parts: Parts, lease: Lease, work: Work) -> None:

@@ -154,14 +154,14 @@ def _status(url: str) -> int:
         return error.code
 
 
-async def test_another_server_finishes_a_killed_servers_observation_once_its_lease_ends(
+async def test_another_server_finishes_a_killed_servers_observation_long_before_its_lease_would_end(
     database_url: str,
 ) -> None:
     async with model_server() as model:
         shared = {
             "ESKER_EMBEDDER": "none",
             "ESKER_LLM_BASE_URL": model.url,
-            "ESKER_JOB_LEASE_SECONDS": "2",
+            "ESKER_JOB_LEASE_SECONDS": "100000",
         }
         session = await _killed_in_mid_call(model, ESKER_DATABASE_URL=database_url, **shared)
         fact = {"text": "User decided to use Redis.", "priority": "high", "category": "decision", "sources": [1]}

@@ -19,7 +19,7 @@ from esker.server.usecases.embed import make_space, register
 from esker.server.usecases.parts import Parts
 from tests.support.serving import serving_app
 
-Fault = Literal["500", "403", "null", "dimension", "drop", "hang"]
+Fault = Literal["500", "403", "429", "null", "missing", "dimension", "drop", "hang"]
 
 
 @dataclass(slots=True)
@@ -61,6 +61,8 @@ class EmbeddingServer:
         match fault:
             case "null":
                 return JSONResponse({"data": [{"index": place, "embedding": None} for place in range(len(texts))]})
+            case "missing":
+                return JSONResponse({"data": [self._item(place, text) for place, text in enumerate(texts[:-1])]})
             case "dimension":
                 return JSONResponse({"data": [{"index": 0, "embedding": [1.0, 2.0]}]})
             case "drop":

@@ -20,7 +20,7 @@ from esker.server.usecases.remember import Note, remember
 from tests.support.clock import FakeClock
 from tests.support.embedding_server import EmbeddingServer, Fault, asked_at, embedding_server, known_space
 
-FAULTS: list[Fault] = ["500", "403", "null", "dimension", "drop", "hang"]
+FAULTS: list[Fault] = ["500", "403", "429", "null", "missing", "dimension", "drop", "hang"]
 
 
 @pytest.fixture

@@ -196,7 +196,7 @@ async def test_a_worker_that_lost_its_lease_cannot_finish(
     assert await pools_with_work(asking, space) == []
     clock.now += PAUSE
     async with asking.database.tenant(who.pool_id) as connection:
-        second = await vectors.claim(connection, space.name, clock(), PAUSE, tried=True, limit=1)
+        second = await vectors.claim(connection, space.name, clock(), PAUSE, tried=False, limit=1)
     assert [row.id for row in second.rows] == [row.id for row in late.rows]
     made = await embedder.embed(["A river."])
     async with asking.database.tenant(who.pool_id) as connection:
@@ -447,10 +447,11 @@ async def test_a_row_that_kills_its_worker_affects_no_other_and_is_given_up(
         with suppress(SystemError):
             await embed_due(asking, killer, space, who.pool_id)
         clock.now += PAUSE * 6
-    assert len(killer.asked[0]) == 3
-    assert all(len(texts) == 1 for texts in killer.asked[1:])
+    # A worker that dies once probably died of something else.
+    assert [len(texts) for texts in killer.asked[:2]] == [3, 3]
+    assert all(len(texts) == 1 for texts in killer.asked[2:])
     assert attempts(owner_url) == {"A killer.": (MAX_ATTEMPTS, True, "its worker died, 8 times", False)}
-    assert killer.asked.count(["A killer."]) == MAX_ATTEMPTS - 1
+    assert killer.asked.count(["A killer."]) == MAX_ATTEMPTS - 2
 
 
 async def test_a_row_that_is_being_forgotten_leaves_no_vector(

@@ -11,6 +11,13 @@ SELECT set_config('role', 'esker_app', true)
 SELECT set_config('statement_timeout', '30s', true), set_config('idle_in_transaction_session_timeout', '60s', true),
        set_config('timezone', 'UTC', true), set_config('hnsw.iterative_scan', 'relaxed_order', true),
        set_config('hnsw.ef_search', '200', true)
+-- name: read_clock
+-- Read the clock of the database.
+SELECT clock_timestamp()
+
+-- name: live
+-- Show that this process lives: hold a lock on its number as long as this connection exists.
+SELECT pg_try_advisory_lock(%(number)s)
 
 -- name: see_one_moment
 -- Give all statements of this read-only transaction the same snapshot.

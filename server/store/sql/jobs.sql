@@ -61,7 +61,7 @@ WITH due AS (
     FOR UPDATE SKIP LOCKED
 )
 UPDATE jobs j
-SET state = 'running', lease_token = gen_random_uuid(), lease_until = %(until)s, attempts = attempts + 1,
+SET state = 'running', lease_token = %(token)s, lease_until = %(until)s, attempts = attempts + 1,
     asked_again = false, up_to_seq = greatest(j.up_to_seq, (SELECT last_seq FROM sessions s WHERE s.id = j.subject))
 FROM due
 WHERE j.kind = due.kind AND j.subject = due.subject

@@ -166,10 +166,11 @@ ORDER BY urgency, number
 LIMIT 1
 
 -- name: claim
--- Claim the most urgent and newest rows that are due, among those that were tried before, or were not.
+-- Claim the most urgent and newest rows that are due, among those that were tried before, or were not. Rows whose worker
+-- died once count as untried: it probably died of something else.
 WITH due AS (
     SELECT number FROM embedding_attempts
-    WHERE space = %(space)s AND NOT dead AND not_before <= %(now)s AND (attempts > 0) = %(tried)s
+    WHERE space = %(space)s AND NOT dead AND not_before <= %(now)s AND (attempts > 1 OR (attempts = 1 AND last_error IS NOT NULL)) = %(tried)s
       AND (lease_until IS NULL OR lease_until <= %(now)s)
     ORDER BY urgency DESC, number DESC
     LIMIT %(limit)s

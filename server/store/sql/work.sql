@@ -17,3 +17,11 @@ SELECT * FROM backlog(%(now)s)
 -- name: coverage
 -- How well transcripts are covered, in all pools together.
 SELECT * FROM coverage()
+
+-- name: abandoned_holders
+-- The holders of leases whose connection has ended.
+SELECT holder FROM abandoned_holders(%(now)s) AS holder
+
+-- name: end_leases
+-- End the leases of some holders.
+SELECT end_leases(%(holders)s::bigint[], %(now)s) AS ended
