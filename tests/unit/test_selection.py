@@ -140,6 +140,14 @@ def test_beside_an_answer_only_candidates_not_far_below_it_are_hits() -> None:
     assert [hit.score for hit in answer.hits] == [pytest.approx(score(r), abs=0.001) for r in relevances[:2]]
 
 
+def test_neighbours_order_the_hits_and_add_none() -> None:
+    rows = [memory(text) for text in SAYINGS[:3]]
+    candidates = [found("memory", rows[0].id, 2.0), found("memory", rows[1].id, 2.1, alone=1.05)]
+    answer = chosen([*candidates, found("memory", rows[2].id, 1.7, alone=0.85)], rows)
+    assert [hit.id for hit in answer.hits] == [rows[1].id, rows[0].id]
+    assert reasons(answer)[rows[2].id] == "far below the best"
+
+
 @pytest.mark.parametrize(("tier", "least"), [("memory", 0.45), ("passage", 0.35)])
 def test_beside_an_answer_a_memory_must_be_nearer_to_it_than_a_passage(tier: Tier, least: float) -> None:
     row, window = memory("The river is the Rhine."), passage("psg_1")

@@ -24,8 +24,8 @@ from esker.server.core.text.tokens import estimate_tokens
 
 # If no candidate reaches this relevance by itself, the query has no answer.
 _FLOOR = 1.0
-# If one does, the hits are all candidates with at least this relevance and this share of the best relevance. A memory
-# is one fact and needs more than a passage, whose words are about several.
+# If one does, the hits are all candidates with at least this relevance and this share of the best one. Both are without
+# neighbours, which only order hits. A memory is one fact and needs more than a passage, whose words are about several.
 _LEAST = 0.5
 _LEAST_OF_BEST: Mapping[Tier, float] = {"memory": 0.45, "passage": 0.35}
 # A memory covers the passage that it was taken from if it has at least this share of the passage's relevance: less for
@@ -159,16 +159,17 @@ def candidates_in_window(tier: Tier, ids: Iterable[str]) -> list[RankedCandidate
 def above_floor(found: Sequence[RankedCandidate]) -> tuple[list[RankedCandidate], list[LeftOutCandidate]]:
     """Return the relevant candidates, and the others.
 
-    If one candidate reaches the floor by itself, all that are not far below the best are relevant; else none is.
+    If one candidate reaches the floor by itself, all that are not far below the best by themselves are relevant; else
+    none is.
     """
-    if max((one.alone for one in found), default=0.0) < _FLOOR:
+    best = max((one.alone for one in found), default=0.0)
+    if best < _FLOOR:
         return [], [_left_out(one, "below the floor") for one in found]
-    best = max(one.relevance for one in found)
     least: dict[Tier, float] = {tier: max(_LEAST, share * best) for tier, share in _LEAST_OF_BEST.items()}
-    return [one for one in found if one.relevance >= least[one.tier]], [
-        _left_out(one, "far below the best" if one.relevance >= _LEAST else "below the floor")
+    return [one for one in found if one.alone >= least[one.tier]], [
+        _left_out(one, "far below the best" if one.alone >= _LEAST else "below the floor")
         for one in found
-        if one.relevance < least[one.tier]
+        if one.alone < least[one.tier]
     ]
 
 
