@@ -211,3 +211,18 @@ def test_the_numbers_of_an_identifier_are_not_queried_alone() -> None:
 )
 def test_a_query_of_stop_words_and_general_words_is_empty(query: str, asks: bool) -> None:
     assert asks_of_something(query) is asks
+
+
+@pytest.mark.parametrize(
+    ("question", "subjects"),
+    [
+        ("변경 사항은 몇 사람이 검토해야 하나요?", ["변경", "사항", "사람", "검토"]),
+        ("서버에서는 로그가 언제까지 보관되나요?", ["서버", "로그", "보관"]),
+        # One character before an ending is in no pair, so the ending stays.
+        ("집은 어디에 있나요?", ["집은"]),
+        # A question of small words alone is searched for as it is.
+        ("언제?", ["언제"]),
+    ],
+)
+def test_a_korean_question_is_searched_for_without_endings_and_small_words(question: str, subjects: list[str]) -> None:
+    assert [form for forms in asked_terms(question) for form in forms] == subjects

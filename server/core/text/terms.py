@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import Stemmer
 
+from esker.server.core.text.korean import asked_word
 from esker.server.core.text.languages import (
     ENGLISH,
     STEMMERS,
@@ -60,7 +61,7 @@ def asked_terms(query: str) -> list[tuple[str, ...]]:
     languages = tuple(dict.fromkeys((*known, ENGLISH))) if known else tuple(STOP_WORDS)
     small = STOP_WORDS[languages[0] if known else ENGLISH]
     words: dict[tuple[str, ...], None] = {}
-    for chunk in _chunks(query):
+    for chunk in _asked_chunks(query):
         is_name = _is_name(chunk)
         for forms in zip(*(_chunk_terms(chunk, each) for each in languages), strict=True):
             if forms[0] and forms[0] not in small and not (is_name and _says_little(forms[0])):
@@ -108,6 +109,13 @@ def _spelled(plain: str, language: str) -> Iterator[Word]:
 
 def _says_little(part: str) -> bool:
     return part.isdecimal() or len(part) <= 2
+
+
+def _asked_chunks(query: str) -> list[re.Match[str]]:
+    """Return the chunks of a query; those in Korean without endings and small words, unless all are small."""
+    chunks = list(_chunks(query))
+    stems = [(stem, chunk) for chunk in chunks if (stem := asked_word(chunk[0])) is not None]
+    return [_CHUNK.fullmatch(stem) or chunk for stem, chunk in stems] or chunks
 
 
 def asked_names(query: str) -> list[str]:
