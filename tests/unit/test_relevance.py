@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from esker.server.core.recall.evidence_weights import evidence_weights
 from esker.server.core.recall.relevance import Scale, Signals, score, word_factor, word_factor_in
 from esker.server.core.records import Calibration
 
@@ -273,12 +274,13 @@ def test_with_a_model_that_knows_nothing_of_a_language_the_floor_is_that_of_word
     assert Scale(Calibration(0.5, 0.1, 0.0), 1_000).relevance(Signals(0.07, 0.5)) == pytest.approx(1.0)
 
 
-def test_a_neighbour_adds_half_of_its_words_and_15_percent_of_its_meaning() -> None:
-    scale = Scale(ENGLISH, 1_000)
-    assert scale.around([Signals(0.4, ENGLISH.mean)], tokens=50) == pytest.approx(0.5 * 0.4)
+def test_a_neighbour_adds_the_shares_of_its_words_and_its_meaning_that_the_file_of_weights_says() -> None:
+    scale, weights = Scale(ENGLISH, 1_000), evidence_weights()
+    assert scale.around([Signals(0.4, ENGLISH.mean)], tokens=50) == pytest.approx(weights.neighbour_words * 0.4)
     three_deviations = Signals(0.0, ENGLISH.mean + 3 * ENGLISH.deviation)
-    assert scale.around([three_deviations], tokens=50) == pytest.approx(0.15 * 3 * 0.08)
-    assert scale.around([three_deviations], tokens=100) == pytest.approx(0.15 * 3 * 0.08 / 2)
+    meaning = weights.neighbour_meaning * 3 * weights.deviation
+    assert scale.around([three_deviations], tokens=50) == pytest.approx(meaning)
+    assert scale.around([three_deviations], tokens=100) == pytest.approx(meaning / 2)
 
 
 def test_repeating_the_words_of_a_query_counts_up_to_one_and_a_half_times_them() -> None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 
 from esker.server.core.recall.calibration import z_score_of_right
+from esker.server.core.recall.evidence_weights import evidence_weights
 from esker.server.core.records import Calibration
 
 RAREST_WORDS = 6
@@ -33,16 +34,14 @@ _UNKNOWN_EXPONENT = 1.5
 MAX_PARTS_OF_RARE_NAME = 20
 """An identifier in at most this many parts of texts is rare, and a text that contains it is an answer."""
 
-# The keyword evidence (a share, see above) that equals one deviation of the cosine; higher: vector search counts more.
-_DEVIATION = 0.08
 CHANCE_PER_E_FOLD = 0.7
 """How many deviations closer, by chance, the nearest part is if a text has e times as many parts.
 
 Without it long texts rank above short ones that say the same: in three long chats with an assistant the nearest part
 alone found 55 of 100 pieces of evidence among the first ten, the first part alone 61, and this 64.
 """
-# The most keyword evidence for one text, as a share: repeating the words does not make it more of an answer.
-_MOST_WORDS = 1.5
+MOST_WORDS = 1.5
+"""The most keyword evidence for one text, as a share: repeating the words does not make it more of an answer."""
 # The floor of keyword evidence (a share) without vector search.
 _WORDS_FLOOR = 0.07
 # The z-score of the best of n unrelated texts. For questions about one set of conversations that were asked of another,
@@ -51,14 +50,12 @@ _CHANCE = 1.0
 _CHANCE_PER_LOG = 0.46
 # The lowest floor, even among a few texts, as a share of the z-score of right answers; higher: fewer answers.
 _LEAST_OF_RIGHT = 0.65
-# The share of a neighbour's keyword and vector evidence that is added. Neighbours of neighbours added nothing.
-_NEIGHBOUR_WORDS = 0.5
-_NEIGHBOUR_MEANING = 0.15
 # Tokens of a text for which neighbours count in full; for one twice as long they count half. A short text makes sense
 # only beside its question, and a long one is similar to many questions.
 _SHORT = 50
 # A score of ½ is the floor; two floors are 0.88, three 0.98.
 _STEEPNESS = 2.0
+_WEIGHTS = evidence_weights()
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,9 +114,10 @@ class Scale:
         return relevance if own.cosine is not None else max(relevance, min(1.0, by_words))
 
     def around(self, neighbours: Iterable[Signals], tokens: int) -> float:
-        """Return the evidence that neighbours add to a text of `tokens` tokens."""
-        return min(1.0, _SHORT / max(1, tokens)) * sum(
-            _NEIGHBOUR_WORDS * self._words(signals) + _NEIGHBOUR_MEANING * max(0.0, self._meaning(signals))
+        """Return the evidence that neighbours add to a text of `tokens` tokens; those of neighbours add nothing."""
+        return share_of_neighbours(tokens) * sum(
+            _WEIGHTS.neighbour_words * self._words(signals)
+            + _WEIGHTS.neighbour_meaning * max(0.0, self._meaning(signals))
             for signals in neighbours
         )
 
@@ -131,14 +129,14 @@ class Scale:
     def _words(self, signals: Signals) -> float:
         # With the full weight of vector search, a shared word alone never reaches the floor.
         doubt = 1 - self._weight if self.by_meaning else 0.0
-        return (1 - doubt * (1 - self.word_factor)) * min(signals.keyword, _MOST_WORDS)
+        return (1 - doubt * (1 - self.word_factor)) * min(signals.keyword, MOST_WORDS)
 
     def _meaning(self, signals: Signals) -> float:
         if signals.cosine is not None:
-            return self._weight * _DEVIATION * self.calibration.standing_out(signals.cosine)
+            return self._weight * _WEIGHTS.deviation * self.calibration.standing_out(signals.cosine)
         if self.usual is None or not signals.keyword:
             return 0.0
-        return self._weight * _DEVIATION * max(0.0, self.calibration.standing_out(self.usual))
+        return self._weight * _WEIGHTS.deviation * max(0.0, self.calibration.standing_out(self.usual))
 
     def _floor(self) -> float:
         weight = self._weight
@@ -146,7 +144,12 @@ class Scale:
         chance = _CHANCE + _CHANCE_PER_LOG * math.log(self.texts + 1)
         # With a weaker model a floor that rises in full would be above most right answers.
         z_score = least + weight * max(0.0, chance - least)
-        return max(weight * _DEVIATION * z_score, _WORDS_FLOOR)
+        return max(weight * _WEIGHTS.deviation * z_score, _WORDS_FLOOR)
+
+
+def share_of_neighbours(tokens: int) -> float:
+    """Return how much neighbours count for a text of `tokens` tokens, 1 for a short one."""
+    return min(1.0, _SHORT / max(1, tokens))
 
 
 def word_factor(known: float, unknown: float) -> float:

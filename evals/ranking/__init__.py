@@ -1,0 +1,1 @@
+"""The weights of evidence in recall, fitted to published questions."""
