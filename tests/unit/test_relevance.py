@@ -263,9 +263,9 @@ def test_the_floor_is_the_documented_z_score(texts: int, z_score: float) -> None
 def test_a_model_whose_right_answers_stand_out_less_has_a_lower_floor_among_few_texts() -> None:
     # Right answers have a z-score of 3 on average instead of 4 or more; 65 % of it is enough.
     weaker, least = Calibration(0.1, 0.07, 2 / 3), 0.65 * 3
-    # With two thirds of the weight, the floor rises by two thirds of what chance demands.
-    chance = 1 + 0.46 * math.log(10**6 + 1)
-    for texts, z_score in ((1, least), (10**6, least + 2 / 3 * (chance - least))):
+    # It begins at 45 %. With two thirds of the weight, it rises by four ninths of what chance demands.
+    base, chance = 0.45 * 3, 1 + 0.46 * math.log(10**6 + 1)
+    for texts, z_score in ((1, least), (10**6, base + 4 / 9 * (chance - base))):
         at_the_floor = Signals(0.0, weaker.mean + z_score * weaker.deviation)
         assert Scale(weaker, texts).relevance(at_the_floor) == pytest.approx(1.0)
 

@@ -50,6 +50,8 @@ _CHANCE = 1.0
 _CHANCE_PER_LOG = 0.46
 # The lowest floor, even among a few texts, as a share of the z-score of right answers; higher: fewer answers.
 _LEAST_OF_RIGHT = 0.65
+# Where the floor of a weaker model begins, as the same share, before it rises with the number of texts.
+_BASE_OF_RIGHT = 0.45
 # Tokens of a text for which neighbours count in full; for one twice as long they count half. A short text makes sense
 # only beside its question, and a long one is similar to many questions.
 _SHORT = 50
@@ -143,7 +145,8 @@ class Scale:
         least = _LEAST_OF_RIGHT * z_score_of_right(self.calibration)
         chance = _CHANCE + _CHANCE_PER_LOG * math.log(self.texts + 1)
         # With a weaker model a floor that rises in full would be above most right answers.
-        z_score = least + weight * max(0.0, chance - least)
+        base = _BASE_OF_RIGHT * z_score_of_right(self.calibration)
+        z_score = max(least, base + weight**2 * max(0.0, chance - base))
         return max(weight * _WEIGHTS.deviation * z_score, _WORDS_FLOOR)
 
 
