@@ -20,12 +20,16 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Query(Generic[T]):
-    """A statement with its parameters, and the function that makes its answer of the rows."""
+    """A statement with its parameters, and the function that makes its answer of the rows.
+
+    `binary`: the rows come in binary, which is faster if there are many numbers and times.
+    """
 
     statement: LiteralString
     values: Mapping[str, Any]
     read: Callable[[list[Any]], T]
     row_factory: AsyncRowFactory[Any] = field(default=tuple_row)
+    binary: bool = False
 
 
 class Answer(Generic[T]):
@@ -52,7 +56,7 @@ class Answer(Generic[T]):
 
 async def send(connection: AsyncConnection[TupleRow], query: Query[T]) -> Answer[T]:
     """Send a query, and return its answer to come."""
-    cursor = connection.cursor(row_factory=query.row_factory)
+    cursor = connection.cursor(row_factory=query.row_factory, binary=query.binary)
     await cursor.execute(query.statement, query.values)
     return Answer(cursor.fetchall, query.read)
 

@@ -11,6 +11,7 @@ from esker.server.core.context.session_memory import GroupSummary
 from esker.server.core.conversation.records import Group, StoredMessage, StoredSession
 from esker.server.core.facts.records import Observed
 from esker.server.db.database import Connection
+from esker.server.db.pipeline import Query
 from esker.server.db.statements import Statements
 
 SQL = Statements(Path(__file__).parent / "sql/groups.sql")
@@ -56,11 +57,10 @@ async def insert(
     await connection.execute(SQL["insert"], values)
 
 
-async def of_session(connection: Connection, session_id: str) -> list[Group]:
-    """Return the groups of a session in order."""
-    async with connection.cursor(row_factory=class_row(Group)) as cursor:
-        await cursor.execute(SQL["of_session"], {"session": session_id})
-        return await cursor.fetchall()
+def of_session(session_id: str) -> Query[dict[str, Group]]:
+    """Return the groups of a session by id, in order."""
+    values = {"session": session_id}
+    return Query(SQL["of_session"], values, lambda rows: {group.id: group for group in rows}, class_row(Group))
 
 
 async def summaries(connection: Connection, session_id: str) -> list[GroupSummary]:

@@ -231,10 +231,9 @@ async def live_of_session(connection: Connection, session_id: str) -> list[Memor
     return await _fetch(connection, "live_of_session", {"session": session_id})
 
 
-async def observation_tokens(connection: Connection, session_id: str) -> int:
+def observation_tokens(session_id: str) -> Query[int]:
     """Return the tokens of the session's live observations."""
-    row = await (await connection.execute(SQL["observation_tokens"], {"session": session_id})).fetchone()
-    return int(row[0]) if row else 0
+    return Query(SQL["observation_tokens"], {"session": session_id}, lambda rows: int(rows[0][0]))
 
 
 async def row_counts(connection: Connection, session_id: str) -> SessionRowCounts:
@@ -481,46 +480,41 @@ async def pinned_tokens(connection: Connection, project: str | None) -> int:
     return int(row[0]) if row else 0
 
 
-async def pinned(connection: Connection, project: str | None, now: datetime) -> list[PackRow]:
+def pinned(project: str | None, now: datetime) -> Query[list[PackRow]]:
     """Return the rows pinned for all projects and for this one; without a project, all pinned rows."""
-    return await _pack_rows(connection, "pinned", {"project": project, "now": now})
+    return Query(SQL["pinned"], {"project": project, "now": now}, list, args_row(PackRow))
 
 
-async def own_pack_rows(connection: Connection, session_id: str, now: datetime) -> list[PackRow]:
+def own_pack_rows(session_id: str, now: datetime) -> Query[list[PackRow]]:
     """Return the session's own live observations and reflections by `said_at`."""
-    return await _pack_rows(connection, "own_pack_rows", {"session": session_id, "now": now})
+    return Query(SQL["own_pack_rows"], {"session": session_id, "now": now}, list, args_row(PackRow))
 
 
-async def _pack_rows(connection: Connection, statement: str, values: dict[str, Any]) -> list[PackRow]:
-    async with connection.cursor(row_factory=args_row(PackRow)) as cursor:
-        await cursor.execute(SQL[statement], values)
-        return await cursor.fetchall()
-
-
-async def walk_on(
-    connection: Connection,
+def walked(
     walks: Sequence[Walk],
     pages: Sequence[WalkPage],
     *,
     project: str | None,
     without_session: str | None,
     now: datetime,
-) -> list[Walk]:
+) -> Query[list[Walk]]:
     """Return walks of a project, or (None) of the pool, extended by these pages.
 
     Rows of the session `without_session` are left out, except notes.
     """
     steps = [_step(walks[page.number], page) for page in pages]
     values = {"walks": as_json(steps), "session": without_session or "", "now": now, "limit": pages[0].limit}
-    statement = SQL["next_of_project" if project else "next_of_pool"]
-    cursor = await connection.execute(statement, values, binary=True)
-    found: dict[int, list[PackRow]] = {}
-    for number, *columns in await cursor.fetchall():
-        found.setdefault(number, []).append(PackRow(*columns))
-    result = list(walks)
-    for page in pages:
-        result[page.number] = extended(walks[page.number], page, found.get(page.number, []))
-    return result
+
+    def with_pages(rows: Iterable[TupleRow]) -> list[Walk]:
+        found: dict[int, list[PackRow]] = {}
+        for number, *columns in rows:
+            found.setdefault(number, []).append(PackRow(*columns))
+        result = list(walks)
+        for page in pages:
+            result[page.number] = extended(walks[page.number], page, found.get(page.number, []))
+        return result
+
+    return Query(SQL["next_of_project" if project else "next_of_pool"], values, with_pages, binary=True)
 
 
 def _step(walk: Walk, page: WalkPage) -> dict[str, Any]:

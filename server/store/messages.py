@@ -23,6 +23,8 @@ _CALL_DISTANCE = 200
 _MOST_MESSAGES = 2_000
 # How many messages from a cited one neighbours with text are looked for.
 _REACH = 100
+# A seq after all others.
+_ENDLESS = 2**63 - 1
 # The content hash of a message whose words were forgotten.
 FORGOTTEN = b""
 
@@ -114,12 +116,10 @@ async def listed(connection: Connection, session_id: str, after: int, limit: int
         return await cursor.fetchall()
 
 
-async def before(connection: Connection, session_id: str, seq: int, limit: int) -> list[StoredMessage]:
-    """Return the last `limit` messages before a seq, in order."""
-    values = {"session": session_id, "before": seq, "limit": limit}
-    async with connection.cursor(row_factory=class_row(StoredMessage)) as cursor:
-        await cursor.execute(SQL["before"], values)
-        return (await cursor.fetchall())[::-1]
+def before(session_id: str, seq: int | None, limit: int) -> Query[list[StoredMessage]]:
+    """Return the last `limit` messages before a seq, or (None) of the session, in order."""
+    values = {"session": session_id, "before": seq or _ENDLESS, "limit": limit}
+    return Query(SQL["before"], values, lambda rows: rows[::-1], class_row(StoredMessage))
 
 
 async def searchable(connection: Connection, session_id: str, after: int, limit: int) -> list[StoredMessage]:

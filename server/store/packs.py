@@ -11,16 +11,15 @@ from esker.server.core.context.session_memory import PackVersion
 from esker.server.core.pack.reasons import PackExplanation, RowDecision, as_stored, explained
 from esker.server.core.pack.records import Pack
 from esker.server.db.database import Connection
+from esker.server.db.pipeline import Query
 from esker.server.db.statements import Statements
 
 SQL = Statements(Path(__file__).parent / "sql/packs.sql")
 
 
-async def current(connection: Connection, session_id: str) -> Pack | None:
+def current(session_id: str) -> Query[Pack | None]:
     """Return a session's current pack; None before the first, and after the last one was forgotten."""
-    async with connection.cursor(row_factory=class_row(Pack)) as cursor:
-        await cursor.execute(SQL["current"], {"session": session_id})
-        return await cursor.fetchone()
+    return Query(SQL["current"], {"session": session_id}, lambda rows: next(iter(rows), None), class_row(Pack))
 
 
 async def lock_to_freeze(connection: Connection) -> None:
@@ -31,9 +30,9 @@ async def lock_to_freeze(connection: Connection) -> None:
     await connection.execute(SQL["lock_to_freeze"])
 
 
-async def insert(
-    connection: Connection, session_id: str, pack: Pack, reasons: Sequence[RowDecision], left_out: Sequence[RowDecision]
-) -> Pack:
+def inserted(
+    session_id: str, pack: Pack, reasons: Sequence[RowDecision], left_out: Sequence[RowDecision]
+) -> Query[Pack]:
     """Replace a session's pack, and store the reasons for its rows and for the rows it leaves out.
 
     Return it with its version. The caller holds the session's lock.
@@ -51,9 +50,7 @@ async def insert(
         "left_out_ids": " ".join(reason.id for reason in left_out),
         "left_out": Jsonb(as_stored(left_out)),
     }
-    row = await (await connection.execute(SQL["insert"], values)).fetchone()
-    assert row is not None  # the caller holds the session's lock
-    return replace(pack, version=row[0])
+    return Query(SQL["insert"], values, lambda rows: replace(pack, version=rows[0][0]))
 
 
 async def explanation(connection: Connection, session_id: str, pack: Pack) -> PackExplanation | None:

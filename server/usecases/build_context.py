@@ -13,9 +13,9 @@ from esker.server.core.conversation.records import Block, Group, StoredMessage, 
 from esker.server.core.pack.records import Pack, PackRow
 from esker.server.core.recall.answer import Recalled
 from esker.server.core.recall.fitting import fitting
-from esker.server.db.database import Connection
-from esker.server.store import groups, memories, messages, sessions
-from esker.server.usecases.pack import get_pack
+from esker.server.db.pipeline import send
+from esker.server.store import groups, memories, messages, packs, sessions
+from esker.server.usecases.pack import freeze_first_pack
 from esker.server.usecases.parts import Parts
 from esker.server.usecases.recall import recall
 from esker.server.usecases.recall_request import MAX_QUERY_CHARACTERS, RecallRequest
@@ -62,8 +62,9 @@ async def build_context(parts: Parts, pool_id: str, session_id: str, asked: Cont
 
     No language model is called. Raises NotFound, and InvalidInput for a `system` with too many cache breakpoints.
     """
-    pack = await get_pack(parts, pool_id, session_id)
-    content = await _content(parts, pool_id, session_id, asked)
+    content, frozen = await _content(parts, pool_id, session_id, asked)
+    # A pack that is frozen after the content was read shows at least its rows.
+    pack = frozen or await freeze_first_pack(parts, pool_id, content.session)
     tail, observed, shown = await asyncio.to_thread(_cut, content, pack, asked.system)
     found = await _recalled(parts, pool_id, content, asked.recall)
     hits = news(found.hits, {*pack.memory_ids, *shown}, session_id, tail) if found else []
@@ -89,32 +90,41 @@ async def build_context(parts: Parts, pool_id: str, session_id: str, asked: Cont
     )
 
 
-async def _content(parts: Parts, pool_id: str, session_id: str, asked: ContextRequest) -> _SessionContent:
-    async with parts.database.moment(pool_id) as connection:
-        session = await sessions.get(connection, session_id)
-        wanted = asked.message_tokens
-        budget = budgets(session.effective_context).message_tokens if wanted is None else wanted
-        needed = first_needed(session.last_seq, session.observed_seq, asked.keep_last_messages)
-        live_tokens = await memories.observation_tokens(connection, session_id)
-        return _SessionContent(
-            session=session,
-            messages=await _latest(connection, session, needed, budget),
-            needed=needed,
-            budget=budget,
-            rows=await memories.own_pack_rows(connection, session_id, parts.clock()) if live_tokens else [],
-            groups={group.id: group for group in await groups.of_session(connection, session_id)}
-            if live_tokens
-            else {},
-            reflect_due=live_tokens >= reflect_trigger(session.effective_context, session.reflect_at_tokens),
-        )
+async def _content(
+    parts: Parts, pool_id: str, session_id: str, asked: ContextRequest
+) -> tuple[_SessionContent, Pack | None]:
+    """Return the content of a session, and its pack if that is frozen."""
+    async with parts.database.moment_pipeline(pool_id) as connection:
+        asked_session = await send(connection, sessions.by_id(session_id))
+        pack = await send(connection, packs.current(session_id))
+        asked_tokens = await send(connection, memories.observation_tokens(session_id))
+        rows = await send(connection, memories.own_pack_rows(session_id, parts.clock()))
+        own_groups = await send(connection, groups.of_session(session_id))
+        last_messages = await send(connection, messages.before(session_id, None, _PAGE))
+    session, live_tokens = await asked_session, await asked_tokens
+    wanted = asked.message_tokens
+    budget = budgets(session.effective_context).message_tokens if wanted is None else wanted
+    needed = first_needed(session.last_seq, session.observed_seq, asked.keep_last_messages)
+    content = _SessionContent(
+        session=session,
+        messages=await _with_earlier(parts, pool_id, session_id, await last_messages, needed, budget),
+        needed=needed,
+        budget=budget,
+        rows=await rows if live_tokens else [],
+        groups=await own_groups if live_tokens else {},
+        reflect_due=live_tokens >= reflect_trigger(session.effective_context, session.reflect_at_tokens),
+    )
+    return content, await pack
 
 
-async def _latest(connection: Connection, session: StoredSession, needed: int, budget: int) -> list[StoredMessage]:
+async def _with_earlier(
+    parts: Parts, pool_id: str, session_id: str, read: list[StoredMessage], needed: int, budget: int
+) -> list[StoredMessage]:
     """Return the latest messages of a session, in order, at least as many as its tail can contain."""
-    read: list[StoredMessage] = []
-    while session.last_seq and not is_enough(read, needed, budget):
-        before = read[0].seq if read else session.last_seq + 1
-        read = [*await messages.before(connection, session.id, before, _PAGE), *read]
+    while read and not is_enough(read, needed, budget):
+        async with parts.database.moment_pipeline(pool_id) as connection:
+            earlier = await send(connection, messages.before(session_id, read[0].seq, _PAGE))
+        read = [*await earlier, *read]
     return read
 
 

@@ -5,6 +5,7 @@ import asyncio
 from esker.server.core.errors import InvalidInput
 from esker.server.core.pack.briefing import MIN_TOKENS, Briefing, brief
 from esker.server.core.pack.walks import walks_for
+from esker.server.db.pipeline import fetch
 from esker.server.store import memories, sessions
 from esker.server.usecases.know_project import unknown_project
 from esker.server.usecases.name_project import stored_name
@@ -27,7 +28,7 @@ async def give_briefing(parts: Parts, pool_id: str, project: str | None, tokens:
     now = parts.clock()
     async with parts.database.moment(pool_id) as connection:
         session = await sessions.latest_with_task(connection, project)
-        pinned = await memories.pinned(connection, project, now)
+        pinned = await fetch(connection, memories.pinned(project, now))
         walks = [walk for walk in walks_for(project) if walk.priority == "high"]
         _, best = await best_rows(connection, walks, tokens, project=project, without_session=None, now=now)
         unknown = await unknown_project(connection, project)

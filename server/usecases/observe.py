@@ -183,7 +183,7 @@ async def _known(
     connection: Connection, session: StoredSession, recalled: Sequence[str], previous: Sequence[Memory], room: int
 ) -> list[Memory]:
     """Return the live rows that the agent got in its pack or by a recall, within the budget."""
-    pack = await packs.current(connection, session.id)
+    pack = await fetch(connection, packs.current(session.id))
     names = dict.fromkeys([*recalled, *(pack.memory_ids if pack else ())])
     rows = await memories.get(connection, names.keys() - {row.id for row in previous})
     return _fitting((rows[memory_id] for memory_id in names if memory_id in rows), room)
@@ -297,6 +297,6 @@ def _short(text: str | None) -> str | None:
 async def _reflect_when_full(parts: Parts, connection: Connection, session_id: str) -> None:
     session = await sessions.get(connection, session_id)
     trigger = reflect_trigger(session.effective_context, session.reflect_at_tokens)
-    if parts.reflector and await memories.observation_tokens(connection, session_id) >= trigger:
+    if parts.reflector and await fetch(connection, memories.observation_tokens(session_id)) >= trigger:
         now = parts.clock()
         await jobs.schedule(connection, "reflect", session_id, now, now)

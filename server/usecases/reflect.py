@@ -11,6 +11,7 @@ from esker.server.core.facts.condensing import MAX_ROW_TOKENS, is_insight
 from esker.server.core.facts.records import Reflection, ReflectionTask
 from esker.server.core.records import Lease, Memory
 from esker.server.db.database import Connection
+from esker.server.db.pipeline import fetch
 from esker.server.providers.roles import Reflector
 from esker.server.store import jobs, memories, reflections, sessions, vectors
 from esker.server.store.reflections import ReflectionSubject
@@ -138,5 +139,5 @@ def reflector_of(parts: Parts) -> Reflector:
 async def wait_for_more(connection: Connection, session: StoredSession) -> None:
     """Postpone the automatic reflection until an eighth of the session's trigger is new. The session is locked."""
     trigger = budgets(session.effective_context).observation_tokens
-    live_tokens = await memories.observation_tokens(connection, session.id)
+    live_tokens = await fetch(connection, memories.observation_tokens(session.id))
     await sessions.reflect_at(connection, session.id, max(trigger, live_tokens + max(1, trigger // _NEW_PART)))

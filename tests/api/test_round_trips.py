@@ -14,9 +14,11 @@ from esker.server.core.records import Principal, Space
 from esker.server.db.database import Database
 from esker.server.providers.query_embedders import QueryEmbedders
 from esker.server.usecases.authenticate import authenticate
+from esker.server.usecases.build_context import ContextRequest, build_context
 from esker.server.usecases.forget import forget
 from esker.server.usecases.ingest import IncomingMessage, ingest
 from esker.server.usecases.open_session import SessionRequest, open_session
+from esker.server.usecases.pack import get_pack
 from esker.server.usecases.parts import Parts
 from esker.server.usecases.recall import recall
 from esker.server.usecases.recall_request import RecallRequest
@@ -146,3 +148,30 @@ async def test_a_batch_that_is_sent_again_takes_at_most_three_round_trips(
         who = await authenticate(far, None, is_owner=True)
         await ingest(far, who.pool_id, remembered, said)
     assert trips.count <= 3
+
+
+async def test_a_pack_takes_at_most_two_round_trips_and_five_when_it_is_frozen(
+    remembered: str, parts: Parts, far: Parts, who: Principal, trips: RoundTrips
+) -> None:
+    first, again = list[int](), list[int]()
+    for turn in range(8):
+        session = await open_session(parts, who.pool_id, SessionRequest("api", f"new {turn}", project="boats"))
+        for counted in (first, again):
+            trips.reset()
+            await authenticate(far, None, is_owner=True)
+            assert "painted blue" in (await get_pack(far, who.pool_id, session.id)).text
+            counted.append(trips.count)
+    assert min(first) <= 5
+    assert again[-1] == 2
+
+
+async def test_a_context_takes_at_most_six_round_trips(
+    remembered: str, far: Parts, who: Principal, trips: RoundTrips
+) -> None:
+    with_vectors = replace(far, embedders=cast(QueryEmbedders, OneVector()))
+    for asked, most in ((ContextRequest(), 2), (ContextRequest(recall=True), 6)):
+        for _ in range(8):
+            trips.reset()
+            await authenticate(far, None, is_owner=True)
+            await build_context(with_vectors, who.pool_id, remembered, asked)
+        assert trips.count <= most

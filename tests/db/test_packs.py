@@ -12,6 +12,7 @@ from esker.server.core.pack.walks import best, next_pages, walks_for
 from esker.server.core.ranking import pack_score
 from esker.server.core.records import Principal
 from esker.server.db.database import Connection, Database
+from esker.server.db.pipeline import fetch
 from esker.server.store import memories, sessions
 from esker.server.usecases.expire import mark_expired
 from esker.server.usecases.forget import forget_text
@@ -28,8 +29,9 @@ async def walked(connection: Connection, session: StoredSession, tokens: int) ->
     """Return the ids of the best rows, by the walks."""
     walks = walks_for(session.project)
     while pages := next_pages(walks, tokens):
-        walks = await memories.walk_on(
-            connection, walks, pages, project=session.project, without_session=session.id, now=START
+        walks = await fetch(
+            connection,
+            memories.walked(walks, pages, project=session.project, without_session=session.id, now=START),
         )
     return [row.id for row in best(walks, tokens)]
 

@@ -127,3 +127,16 @@ def test_a_walk_knows_its_bound_its_frontier_and_whether_it_has_ended() -> None:
     assert extended(walk, WalkPage(0, floor, 1), [first]).frontier == sort_key(first)
     assert not extended(walk, WalkPage(0, EARLIEST, 1), [first]).ended
     assert extended(walk, WalkPage(0, EARLIEST, 2), [first]).ended
+
+
+def test_a_small_pool_is_read_in_three_rounds() -> None:
+    minute = timedelta(minutes=1)
+    pools = {
+        "written together": pool_of(*(("note", p, 40, timedelta(0)) for p in ("high", "medium", "low"))),
+        "sparse": pool_of(("note", "medium", 40, minute), ("observation", "medium", 200, minute * 50)),
+        "larger than a pack": pool_of(("note", "medium", 300, minute), ("observation", "high", 800, minute * 9)),
+    }
+    for name, everything in pools.items():
+        pool = CountingPool(everything)
+        pool.walk(15_000)
+        assert pool.rounds <= 3, name

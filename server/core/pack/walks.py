@@ -21,6 +21,8 @@ _FIRST_PAGE = 16
 _LARGEST_PAGE = 10_000
 # A second page aims at this many times the rows needed: a third page costs more than a few rows in vain.
 _MARGIN = 1.4
+# Pages of a walk after which a guess was made.
+_GUESSED_PAGES = 2
 # Scores are rounded, so a floor is lowered by this much.
 _ROUNDING = timedelta(seconds=1)
 # Smallest distance in score (some 10 s of last use) that rows used at the same moment are taken to have.
@@ -40,6 +42,7 @@ class Walk:
     """The rows of one class in order, as far as they were read: all rows up to and including the key `frontier`.
 
     A class is a kind, a priority and, for a session with a project, that `project` or (None) rows without a project.
+    `pages` counts how often it was read.
     """
 
     kind: Kind
@@ -47,6 +50,7 @@ class Walk:
     project: str | None
     rows: tuple[tuple[SortKey, PackRow], ...] = ()
     frontier: SortKey = _BEGINNING
+    pages: int = 0
 
     @property
     def bound(self) -> float:
@@ -88,7 +92,7 @@ def extended(walk: Walk, page: WalkPage, rows: Sequence[PackRow]) -> Walk:
         frontier = _END
     else:
         frontier = (-pack_score(walk.kind, walk.priority, page.floor), "")
-    return replace(walk, rows=further, frontier=frontier)
+    return replace(walk, rows=further, frontier=frontier, pages=walk.pages + 1)
 
 
 def best(walks: Sequence[Walk], tokens: int) -> list[PackRow]:
@@ -113,8 +117,8 @@ def next_pages(walks: Sequence[Walk], tokens: int) -> list[WalkPage]:
     """Return the pages to read before `best` returns the same rows as if all walks had been read to their ends.
 
     Once there are enough rows, nothing that ranks below the last of them matters. The lowest score of the best rows
-    is guessed from the density of the rows read so far, so that few rows are read in vain; too high a guess costs one
-    more page.
+    is guessed from the density of the rows read so far, so that few rows are read in vain. If a guess was too high,
+    the next page is read without one: rows that were written together show no density.
     """
     first, enough = _first(walks, tokens)
     if not first:
@@ -125,12 +129,17 @@ def next_pages(walks: Sequence[Walk], tokens: int) -> list[WalkPage]:
         return []
     cost = sum(row.tokens + _LINE_TOKENS for _, row in first)
     limit = min(_LARGEST_PAGE, tokens * len(first) // cost + 2 * _SPARE)
-    down_to = max(-last[0], _guess(walks, [walk for _, walk in unread], int(_MARGIN * limit)))
-    return [
-        WalkPage(number, last_use(walk.kind, walk.priority, down_to) - _ROUNDING, limit)
-        for number, walk in unread
-        if walk.bound >= down_to
-    ]
+    down_to = -last[0]
+    misled = any(walk.pages >= _GUESSED_PAGES for _, walk in unread)
+    # The limit alone keeps a single walk from reading much in vain.
+    if enough or not (misled or len(unread) == 1):
+        down_to = max(down_to, _guess(walks, [walk for _, walk in unread], int(_MARGIN * limit)))
+    return [WalkPage(number, _floor(walk, down_to), limit) for number, walk in unread if walk.bound >= down_to]
+
+
+def _floor(walk: Walk, down_to: float) -> datetime:
+    """Return the last use before which the rows of a walk have a lower score."""
+    return EARLIEST if down_to == -math.inf else last_use(walk.kind, walk.priority, down_to) - _ROUNDING
 
 
 def _guess(walks: Sequence[Walk], unread: Sequence[Walk], wanted: int) -> float:
