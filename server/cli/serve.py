@@ -27,7 +27,7 @@ from esker.server.core.config.settings import Settings
 from esker.server.core.counts import counted
 from esker.server.core.errors import EskerError, Misconfigured
 from esker.server.core.reports import WorkerHealth
-from esker.server.db.data_dir import holder
+from esker.server.db.data_dir import explained, holder
 from esker.server.db.database import Database
 from esker.server.db.embedded import Cluster, embedded, prepare
 from esker.server.db.migrate import pending
@@ -145,8 +145,10 @@ def _resources(settings: Settings, listener: socket.socket) -> Generator[_Server
         return
     with embedded(settings.data_dir, "serve", url=url) as cluster:
         prepare(cluster)
+        with explained(settings.data_dir):
+            token = own_token(settings.data_dir)
         try:
-            yield _ServerResources(settings, listener, url, cluster.url(), cluster, own_token(settings.data_dir))
+            yield _ServerResources(settings, listener, url, cluster.url(), cluster, token)
         finally:
             # A second Ctrl-C must not prevent Postgres from being stopped.
             for number in (signal.SIGINT, signal.SIGTERM):

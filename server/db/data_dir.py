@@ -4,9 +4,11 @@
 that finds a running `serve` uses its Postgres instead, and one that finds another command waits for it.
 """
 
+import errno
 import fcntl
 import json
 import os
+import shutil
 import time
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -17,12 +19,16 @@ from typing import IO, Literal
 import psutil
 
 from esker.server.core.config.local_token import HOLDER
-from esker.server.core.errors import Misconfigured
+from esker.server.core.errors import Misconfigured, Unavailable
 
 HolderRole = Literal["serve", "command"]
 
 _PATIENCE_SECONDS = 60.0  # how long a command waits for another one
 _LOCK = "esker.lock"
+_OTHER = "choose another directory with --data-dir or ESKER_DATA_DIR."
+_MB = 1024 * 1024
+LEAST_BYTES = 64 * _MB
+"""Free space below which Postgres may fail at any write, and a new database cannot be made."""
 # Entries that a file system puts into a new directory by itself.
 _HARMLESS = frozenset({"lost+found", ".DS_Store"})
 
@@ -43,15 +49,44 @@ def hold(directory: Path, role: HolderRole, url: str = "") -> Generator[bool]:
     Raises Misconfigured when a `serve` wants it and another has it, or when a command does not let go in time.
     """
     make_private(directory)
-    with (directory / _LOCK).open("a") as file:
+    with explained(directory):
+        opened = (directory / _LOCK).open("a")
+    with opened as file:
         if not _acquire(file, directory, role):
             yield False
             return
         try:
-            _write_holder(directory, Holder(os.getpid(), role, url))
+            with explained(directory):
+                _write_holder(directory, Holder(os.getpid(), role, url))
             yield True
         finally:
             fcntl.flock(file, fcntl.LOCK_UN)
+
+
+@contextmanager
+def explained(directory: Path) -> Generator[None]:
+    """Turn errors of the operating system about the files of a data directory into Misconfigured.
+
+    An Unavailable says how little space is left, if that may be the reason.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise _unusable(directory, error) from error
+    except Unavailable as error:
+        free = free_bytes(directory)
+        if free is not None and free < LEAST_BYTES:
+            left = f"Its disk has only {free / _MB:.1f} MB left. Free some space."
+            raise Unavailable(str(error), hint=" ".join(filter(None, (left, error.hint)))) from error
+        raise
+
+
+def free_bytes(directory: Path) -> int | None:
+    """Return how much space the disk of a directory has for its owner; None if that cannot be told."""
+    try:
+        return shutil.disk_usage(directory).free
+    except OSError:
+        return None
 
 
 def holder(directory: Path) -> Holder | None:
@@ -97,9 +132,17 @@ def has_lock(directory: Path) -> bool:
 
 
 def _unusable(directory: Path, error: OSError) -> Misconfigured:
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return Misconfigured(
+            f"The disk of the data directory {directory} is full.", hint=f"Free some space, or {_OTHER}"
+        )
+    if error.errno == errno.EROFS:
+        return Misconfigured(
+            f"The data directory {directory} is on a read-only file system.", hint=f"Mount it read-write, or {_OTHER}"
+        )
     return Misconfigured(
-        f"The data directory {directory} cannot be used: {error.strerror}.",
-        hint="Choose another with --data-dir or ESKER_DATA_DIR.",
+        f"The data directory {directory} cannot be used: {error.filename or directory}: {error.strerror}.",
+        hint=_OTHER.replace("choose", "Choose"),
     )
 
 
@@ -130,8 +173,11 @@ def _try_lock(file: IO[str]) -> bool:
 def _write_holder(directory: Path, me: Holder) -> None:
     """Record the holder of the lock. Renaming the file is atomic, so no reader sees half of it."""
     fresh = directory / f"esker.holder.{me.pid}"
-    fresh.write_text(json.dumps(asdict(me)), encoding="utf-8")
-    fresh.replace(directory / HOLDER)
+    try:
+        fresh.write_text(json.dumps(asdict(me)), encoding="utf-8")
+        fresh.replace(directory / HOLDER)
+    finally:
+        fresh.unlink(missing_ok=True)
 
 
 def _read_holder(directory: Path) -> Holder | None:

@@ -25,7 +25,7 @@ from psycopg import sql
 from esker.server.core.config.settings import Settings
 from esker.server.core.errors import Misconfigured, Unavailable
 from esker.server.db import postmaster
-from esker.server.db.data_dir import HolderRole, has_lock, hold
+from esker.server.db.data_dir import LEAST_BYTES, HolderRole, explained, free_bytes, has_lock, hold
 from esker.server.db.migrate import Migration, migrate
 from esker.server.db.programs import BINARIES, execute, hand_over, initdb_identity, let_postgres_in, postgres_uid, run
 from esker.server.db.statements import Statements
@@ -106,8 +106,9 @@ def embedded(
         if not mine:
             yield _join(directory)
             return
-        cluster = _open(directory, {**_SETTINGS, **(settings or {})})
-        cluster.ensure_running()
+        with explained(data_dir):
+            cluster = _open(directory, {**_SETTINGS, **(settings or {})})
+            cluster.ensure_running()
         try:
             yield cluster
         finally:
@@ -115,13 +116,27 @@ def embedded(
 
 
 def prepare(cluster: Cluster) -> list[Migration]:
-    """Create the database of an embedded cluster if it is missing, migrate it, and return the applied migrations."""
-    with psycopg.connect(cluster.url(OWNER, "postgres"), autocommit=True) as connection:
-        if not connection.execute(_SQL["database_exists"], {"name": DATABASE}).fetchone():
-            connection.execute(sql.SQL(_SQL["create_database"]).format(name=sql.Identifier(DATABASE)))
-    applied = migrate(cluster.url(OWNER))
-    with psycopg.connect(cluster.url(OWNER), autocommit=True) as connection:
-        connection.execute(_SQL["let_app_role_in"])
+    """Create the database of an embedded cluster if it is missing, migrate it, and return the applied migrations.
+
+    Raises Unavailable when Postgres cannot do so, for instance because its disk is full.
+    """
+    with explained(cluster.directory.parent):
+        return _prepare(cluster)
+
+
+def _prepare(cluster: Cluster) -> list[Migration]:
+    try:
+        with psycopg.connect(cluster.url(OWNER, "postgres"), autocommit=True) as connection:
+            if not connection.execute(_SQL["database_exists"], {"name": DATABASE}).fetchone():
+                connection.execute(sql.SQL(_SQL["create_database"]).format(name=sql.Identifier(DATABASE)))
+        applied = migrate(cluster.url(OWNER))
+        with psycopg.connect(cluster.url(OWNER), autocommit=True) as connection:
+            connection.execute(_SQL["let_app_role_in"])
+    except psycopg.Error as error:
+        raise Unavailable(
+            f"Postgres runs, but its database cannot be prepared: {str(error).strip()}",
+            hint=f"Its log is {cluster.directory / 'log'}.",
+        ) from error
     return applied
 
 
@@ -159,6 +174,13 @@ def _initialise(directory: Path) -> None:
     Raises Misconfigured when other files are in its place.
     """
     _refuse_other(directory)
+    free = free_bytes(directory.parent)
+    if free is not None and free < LEAST_BYTES:
+        raise Misconfigured(
+            f"A new database needs {LEAST_BYTES // 2**20} MB, and the disk of {directory.parent} has"
+            f" {free / 2**20:.1f} MB left.",
+            hint="Free some space, or choose another directory with --data-dir or ESKER_DATA_DIR.",
+        )
     fresh = directory.with_name(_FRESH)
     shutil.rmtree(fresh, ignore_errors=True)
     with initdb_identity(fresh) as identity:
@@ -182,7 +204,12 @@ def _refuse_other(directory: Path) -> None:
 
 
 def _check_version(directory: Path) -> None:
-    found = (directory / "PG_VERSION").read_text(encoding="ascii").strip()
+    found = (directory / "PG_VERSION").read_text(encoding="utf-8", errors="replace").strip()
+    if not found.isdecimal():
+        raise Misconfigured(
+            f"{directory / 'PG_VERSION'} is damaged: it should contain the version of Postgres, not {found[:20]!r}.",
+            hint="Restore the data directory from a backup, or start with another --data-dir.",
+        )
     ours = execute("postgres", "--version").stdout.split()[-1].split(".")[0]
     if found != ours:
         raise Misconfigured(

@@ -45,11 +45,16 @@ def execute(program: str, *arguments: object, identity: Identity | None = None) 
 
 
 def run(program: str, *arguments: object, identity: Identity | None = None) -> None:
-    """Run a program to its end. Raises Unavailable with the last line that it printed when it fails."""
+    """Run a program to its end. Raises Unavailable with the reason that it printed when it fails."""
     done = execute(program, *arguments, identity=identity)
     if done.returncode != 0:
-        last = (done.stdout.strip().splitlines() or ["no output"])[-1]
-        raise Unavailable(f"{program} failed: {last}")
+        raise Unavailable(f"{program} failed: {_reason(done.stdout.strip().splitlines())}")
+
+
+def _reason(printed: Sequence[str]) -> str:
+    """Return the first line of an output that names an error, else its last line."""
+    errors = (line for line in printed if "error:" in line or "FATAL:" in line)
+    return next(errors, printed[-1] if printed else "it printed nothing")
 
 
 def start(command: Sequence[str], output: int | IO[bytes], identity: Identity | None = None) -> subprocess.Popen[bytes]:

@@ -1,9 +1,11 @@
 """Esker as processes: it starts, explains itself, survives being killed, and leaves nothing running."""
 
 import asyncio
+import errno
 import hashlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -22,8 +24,10 @@ import pytest
 from esker.server.app import make_parts
 from esker.server.core.clock import system_clock
 from esker.server.core.config.settings import Settings
-from esker.server.db.data_dir import holder
+from esker.server.core.errors import Misconfigured, Unavailable
+from esker.server.db.data_dir import explained, holder
 from esker.server.db.database import Database
+from esker.server.db.embedded import embedded
 from tests.support.api import opened, said, until
 from tests.support.made import made_at
 from tests.support.model_server import ModelServer, ScriptedAnswer, model_server
@@ -305,6 +309,46 @@ def test_an_unusable_data_directory_is_explained(nothing: Path) -> None:
     assert refused.returncode == 1
     assert "cannot be used" in refused.stderr
     assert "Traceback" not in refused.stderr
+
+
+def test_a_full_disk_is_named_at_the_start(nothing: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    usage = shutil.disk_usage(nothing.parent)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=20 * 1024**2))
+    with (
+        pytest.raises(Misconfigured, match=r"needs 64 MB, and the disk of .* has 20\.0 MB left"),
+        embedded(nothing, "serve"),
+    ):
+        pass
+    assert using(nothing) == []
+
+
+@pytest.mark.parametrize(
+    ("number", "words"),
+    [(errno.ENOSPC, "is full"), (errno.EROFS, "read-only file system"), (errno.EACCES, "Permission")],
+)
+def test_an_error_of_the_file_system_is_explained_with_the_way_out(nothing: Path, number: int, words: str) -> None:
+    with pytest.raises(Misconfigured, match=words) as refused, explained(nothing):
+        raise OSError(number, os.strerror(number), str(nothing))
+    assert str(nothing) in str(refused.value)
+    assert "--data-dir" in (refused.value.hint or "")
+
+
+def test_a_failure_of_postgres_on_a_nearly_full_disk_says_so(nothing: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    usage = shutil.disk_usage(nothing.parent)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=0))
+    with pytest.raises(Unavailable, match="No way") as refused, explained(nothing):
+        raise Unavailable("No way.", hint="Its log is there.")
+    assert refused.value.hint == "Its disk has only 0.0 MB left. Free some space. Its log is there."
+
+
+@pytest.mark.parametrize("found", [b"\xff\xfe", b"", b"abc"])
+def test_a_damaged_version_of_postgres_is_explained(data_dir: Path, found: bytes) -> None:
+    (data_dir / "postgres/PG_VERSION").write_bytes(found)
+    refused = esker("serve", "--port", "0", "--data-dir", str(data_dir))
+    assert refused.returncode == 1
+    assert "PG_VERSION is damaged" in refused.stderr
+    assert "backup" in refused.stderr
+    assert "bug" not in refused.stderr
 
 
 @pytest.mark.slow
