@@ -6,7 +6,6 @@ dies, so no worker outlives its server.
 
 import asyncio
 import os
-import signal
 import sys
 import threading
 
@@ -14,6 +13,7 @@ from esker.embedding_worker.worker import run_worker
 from esker.server.core.config.logs import configure_logs
 from esker.server.core.config.settings import Settings
 from esker.server.core.errors import EskerError, Misconfigured
+from esker.server.core.stop_signals import stop_signals
 from esker.server.db.database import Database
 from esker.server.db.embedded import database_url
 from esker.server.providers.embedders import embedder_of
@@ -27,7 +27,7 @@ def main(arguments: list[str]) -> int:
     """Run the worker until a signal or the end of its input; return the exit code."""
     try:
         settings = Settings.from_environment(os.environ)
-        configure_logs(settings.log_level)
+        configure_logs(settings.log_level, settings.log_format)
         embedder = embedder_of(settings)
         if embedder is None:
             raise Misconfigured("ESKER_EMBEDDER is none, so the worker has nothing to do.")
@@ -43,7 +43,7 @@ def main(arguments: list[str]) -> int:
 async def _run(parts: Parts, embedder: Embedder, *, watch_stdin: bool) -> None:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in stop_signals():
         loop.add_signal_handler(number, stop.set)
     if watch_stdin:
         threading.Thread(target=_stop_when_stdin_closes, args=(loop, stop), daemon=True).start()

@@ -27,8 +27,8 @@ _ROUND = 100
 """Batches after which a long backfill pauses for new pools and upkeep."""
 _PATIENCE = timedelta(minutes=1)
 """How long rows may wait while other processes go first."""
-_STOP_SECONDS = 5.0
-"""How long open calls may take after the worker was told to stop; the server waits 10 s for the worker."""
+_STOP_SECONDS = 3.0
+"""How long open calls may take after the worker was told to stop; the server waits 5 s for the worker."""
 
 
 class Backfill:

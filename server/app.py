@@ -42,6 +42,7 @@ from esker.server.rest.admission import Admission, Admitted
 from esker.server.rest.limits import Places
 from esker.server.rest.mcp_route import PATH, McpRoute
 from esker.server.rest.metrics import Measured, Metrics
+from esker.server.rest.requests import Requests
 from esker.server.tools.in_process import backend_of
 from esker.server.tools.mcp_later import McpLater
 from esker.server.usecases.authenticate import authenticate
@@ -119,6 +120,7 @@ def make_app(parts: Parts, local_token: str | None = None) -> FastAPI:
         settings=parts.settings,
         local_token=local_token,
     )
+    app.add_middleware(Requests)
     app.add_middleware(Measured, metrics=metrics)
     return app
 

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
+from esker.server.core.config.logs import LOG_IDS
 from esker.server.core.errors import EskerError
 from esker.server.core.records import JobKind, Lease
 from esker.server.db.database import listening
@@ -43,6 +44,19 @@ async def beside(what: str, work: Callable[[], Coroutine[Any, Any, None]]) -> As
     finally:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
+
+
+async def until(stopping: asyncio.Event, work: Coroutine[Any, Any, None]) -> None:
+    """Do some work until `stopping` is set, and cancel it then; raise its error if it has one before."""
+    tasks = asyncio.create_task(work), asyncio.create_task(stopping.wait())
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+    if not tasks[0].cancelled():
+        tasks[0].result()
 
 
 async def _restarted(what: str, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
@@ -135,6 +149,7 @@ async def _next(parts: Parts, kinds: list[JobKind], free: asyncio.Semaphore) -> 
 
 
 async def _run(parts: Parts, lease: Lease, free: asyncio.Semaphore) -> None:
+    LOG_IDS.set({"job": f"{lease.kind}:{lease.subject}"})
     try:
         await run_job(parts, lease, _WORK[lease.kind])
     except EskerError:

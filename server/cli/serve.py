@@ -10,13 +10,14 @@ import threading
 from collections.abc import Callable, Generator
 from contextlib import AsyncExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Annotated
 
 import typer
 import uvicorn
 
 from esker.server.app import make_app, make_parts
-from esker.server.background import beside
+from esker.server.background import beside, until
 from esker.server.cli.catching_up import catch_up
 from esker.server.cli.output import AsJson, DataDir, print_json, say
 from esker.server.cli.worker_process import keep_worker
@@ -27,6 +28,7 @@ from esker.server.core.config.settings import Settings
 from esker.server.core.counts import counted
 from esker.server.core.errors import EskerError, Misconfigured
 from esker.server.core.reports import WorkerHealth
+from esker.server.core.stop_signals import stop_signals
 from esker.server.db.data_dir import explained, holder
 from esker.server.db.database import Database
 from esker.server.db.embedded import Cluster, embedded, prepare
@@ -39,7 +41,8 @@ from esker.server.usecases.parts import Parts
 app = typer.Typer(add_completion=False)
 log = logging.getLogger(__name__)
 
-_SHUTDOWN_SECONDS = 10
+_DRAIN_SECONDS = 4
+"""Seconds that requests have to end when the server stops: with what comes after, within the 10 of `docker stop`."""
 _LOOK_AFTER_POSTGRES_SECONDS = 5
 
 
@@ -74,8 +77,9 @@ def serve(
 ) -> None:
     """Run the server: HTTP, MCP and an embedding worker. Ctrl-C stops all of it."""
     settings = Settings.from_environment(os.environ, host=host, port=port, data_dir=data_dir, worker=worker)
-    configure_logs(settings.log_level)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # both signals ask for a clean stop
+    configure_logs(settings.log_level, settings.log_format)
+    for number in stop_signals():
+        signal.signal(number, signal.default_int_handler)  # all ask for a clean stop
     if until_stdin_closes:
         threading.Thread(target=_stop_with_stdin, daemon=True).start()
     with suppress(KeyboardInterrupt), listening(settings) as listener, _resources(settings, listener) as resources:
@@ -151,7 +155,7 @@ def _resources(settings: Settings, listener: socket.socket) -> Generator[_Server
             yield _ServerResources(settings, listener, url, cluster.url(), cluster, token)
         finally:
             # A second Ctrl-C must not prevent Postgres from being stopped.
-            for number in (signal.SIGINT, signal.SIGTERM):
+            for number in stop_signals():
                 signal.signal(number, signal.SIG_IGN)
 
 
@@ -177,11 +181,11 @@ async def _run(resources: _ServerResources, as_json: bool) -> None:
         server_config(
             make_app(parts, resources.local_token),
             access_log=settings.log_level == "debug",
-            timeout_graceful_shutdown=_SHUTDOWN_SECONDS,
+            timeout_graceful_shutdown=_DRAIN_SECONDS,
         ),
         lambda: _announce(parts, resources.url, as_json, started),
     )
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in stop_signals():
         asyncio.get_running_loop().add_signal_handler(number, server.stop)
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(
@@ -190,9 +194,9 @@ async def _run(resources: _ServerResources, as_json: bool) -> None:
         if cluster := resources.cluster:
             await stack.enter_async_context(beside("looking after Postgres", lambda: _look_after(cluster)))
         if health := parts.worker:
-            await stack.enter_async_context(
-                beside("the embedding worker", lambda: keep_worker(resources.database_url, health))
-            )
+            # It ends while the last requests are answered.
+            keep = partial(keep_worker, resources.database_url, health)
+            await stack.enter_async_context(beside("the embedding worker", lambda: until(server.stopping, keep())))
         await server.serve(sockets=[resources.listener])
 
 
@@ -202,6 +206,7 @@ class ServerWithoutSignals(uvicorn.Server):
     def __init__(self, config: uvicorn.Config, on_started: Callable[[], None]) -> None:
         super().__init__(config)
         self._on_started = on_started
+        self.stopping = asyncio.Event()
 
     @contextmanager
     def capture_signals(self) -> Generator[None]:
@@ -212,6 +217,7 @@ class ServerWithoutSignals(uvicorn.Server):
         """Finish the current requests and stop; at the second call, stop at once."""
         self.force_exit = self.should_exit
         self.should_exit = True
+        self.stopping.set()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Stop, and close the parts of the server even when current requests are abandoned."""

@@ -10,7 +10,7 @@ from esker.server.core.child_command import child_command
 from esker.server.core.reports import WorkerHealth
 
 _COMMAND = child_command("esker.embedding_worker", "--until-stdin-closes")
-_SHUTDOWN_SECONDS = 10
+_SHUTDOWN_SECONDS = 5
 _STABLE_SECONDS = 30.0
 """Seconds after which a running worker counts as healthy; a higher value keeps its deaths on record for longer."""
 _LONGEST_PAUSE_SECONDS = 30.0

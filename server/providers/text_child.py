@@ -21,8 +21,9 @@ def packed(value: object) -> bytes:
 
 def main() -> None:
     """Do one piece of work after another."""
-    # Ctrl-C in a terminal reaches all its processes, and is for the parent.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # Ctrl-C in a terminal, and its end, reach all its processes, and are for the parent.
+    for number in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
     with os.fdopen(os.dup(1), "wb") as answers:
         # Anything that is printed must not get into an answer.
         os.dup2(2, 1)

@@ -10,6 +10,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from pydantic_core import ErrorDetails
 from starlette.exceptions import HTTPException
+from starlette.types import Receive, Scope, Send
 
 from esker.server.core import errors
 from esker.server.core.invalid_values import broken_rule, problem_with
@@ -35,6 +36,19 @@ class ProblemResponse(JSONResponse):
     """An error in the format of RFC 9457."""
 
     media_type = "application/problem+json"
+
+    def __init__(self, document: dict[str, Any], status: int, headers: dict[str, str]) -> None:
+        super().__init__(document, status, headers)
+        self._document = document
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send the document with the id of the request, and leave its detail to those who log the request."""
+        state = scope.setdefault("state", {})
+        state["problem"] = self._document["detail"]
+        if "request_id" in state:
+            self.body = self.render({**self._document, "request_id": state["request_id"]})
+            self.headers["content-length"] = str(len(self.body))
+        await super().__call__(scope, receive, send)
 
 
 def problem(status: int, detail: str, *, hint: str | None = None, invalid: Sequence[Any] = ()) -> ProblemResponse:
@@ -71,7 +85,7 @@ _SCHEMA: dict[str, Any] = {
     "type": "object",
     "required": ["type", "title", "status", "detail"],
     "properties": {
-        **dict.fromkeys(("type", "title", "detail", "hint"), _TEXT),
+        **dict.fromkeys(("type", "title", "detail", "hint", "request_id"), _TEXT),
         "status": {"type": "integer"},
         "errors": {
             "type": "array",
@@ -110,7 +124,6 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(errors.EskerError, _on_esker_error)
     app.add_exception_handler(RequestValidationError, _on_invalid_request)
     app.add_exception_handler(HTTPException, _on_http_error)
-    app.add_exception_handler(Exception, _on_unexpected_error)
 
 
 async def _on_esker_error(_: Request, error: Exception) -> ProblemResponse:
@@ -135,7 +148,3 @@ def _path(location: Sequence[int | str]) -> str:
 async def _on_http_error(_: Request, error: Exception) -> ProblemResponse:
     assert isinstance(error, HTTPException)  # the handler is installed only for this class
     return problem(error.status_code, str(error.detail))
-
-
-async def _on_unexpected_error(_: Request, error: Exception) -> ProblemResponse:
-    return problem(500, "An internal error occurred in Esker; the server's log has the details.")

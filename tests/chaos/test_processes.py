@@ -25,6 +25,7 @@ from esker.server.app import make_parts
 from esker.server.core.clock import system_clock
 from esker.server.core.config.settings import Settings
 from esker.server.core.errors import Misconfigured, Unavailable
+from esker.server.core.stop_signals import stop_signals
 from esker.server.db.data_dir import explained, holder
 from esker.server.db.database import Database
 from esker.server.db.embedded import embedded
@@ -82,11 +83,44 @@ def test_a_new_server_stops_with_ctrl_c_and_keeps_its_data_after_a_restart(
         assert get(f"{said['url']}/v1/sessions/{session}/pack") == pack
 
 
-@pytest.mark.slow
-def test_sigterm_is_a_clean_stop_too(data_dir: Path) -> None:
+@pytest.mark.parametrize("number", [pytest.param(signal.SIGTERM, marks=pytest.mark.slow), signal.SIGHUP])
+def test_other_signals_are_a_clean_stop_too(data_dir: Path, number: signal.Signals) -> None:
     with served("--data-dir", str(data_dir)) as (process, _):
-        process.send_signal(signal.SIGTERM)
+        process.send_signal(number)
         assert process.wait(timeout=PATIENCE) == 0
+    assert using(data_dir) == []
+
+
+def test_a_server_that_shall_outlive_its_terminal_ignores_its_end() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        assert stop_signals() == [signal.SIGINT, signal.SIGTERM]
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    assert signal.SIGHUP in stop_signals()
+
+
+@pytest.mark.slow
+async def test_a_stopping_server_answers_who_still_waits(data_dir: Path) -> None:
+    release = asyncio.Event()
+    async with model_server() as model:
+        model.say(ScriptedAnswer("too late", wait_for=release))
+        running = served("--data-dir", str(data_dir), ESKER_LLM_BASE_URL=model.url)
+        process, started = await asyncio.to_thread(running.__enter__)
+        try:
+            async with httpx2.AsyncClient(base_url=started["url"], timeout=PATIENCE) as client:
+                session = await opened(client)
+                await said(client, session, "Let's use Redis.")
+                waiting = asyncio.create_task(client.post(f"/v1/sessions/{session}/observe?wait=true"))
+                await model.arrived.wait()
+                process.send_signal(signal.SIGHUP)
+                answer = await waiting
+                assert (answer.status_code, answer.headers["retry-after"]) == (503, "5")
+                assert "The server is stopping" in answer.json()["detail"]
+                assert await asyncio.to_thread(process.wait, PATIENCE) == 0
+        finally:
+            release.set()
+            await asyncio.to_thread(running.__exit__, None, None, None)
     assert using(data_dir) == []
 
 

@@ -190,6 +190,8 @@ class Settings(BaseModel):
     """Whether `esker serve` also starts an embedding worker."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     """The lowest level that the server and the worker log."""
+    log_format: Literal["text", "json"] = "text"
+    """The form of their log: lines for people, or one JSON object a line."""
 
     @field_validator("data_dir")
     @classmethod

@@ -1,0 +1,75 @@
+"""The outer edge of every request: its id, the answer to a fault, and the answer when the server stops."""
+
+import asyncio
+import logging
+import re
+import secrets
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from esker.server.core.config.logs import LOG_IDS
+from esker.server.rest.problems import problem
+
+log = logging.getLogger(__name__)
+
+HEADER = "x-request-id"
+"""The header of every answer. A request may carry it, too: its id is then kept."""
+_GIVEN = re.compile(r"[A-Za-z0-9._:-]{1,64}")
+# Readiness says itself when it changes.
+_UNLOGGED = frozenset({"/readyz"})
+
+
+class Requests:
+    """ASGI middleware that gives each request an id, and answers it whatever happens behind it.
+
+    The id is in `scope["state"]["request_id"]`, in the answer's header, in problem documents and in the log.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on. A fault is answered with 500, and a request that the stopping server ends with 503."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        state = scope.setdefault("state", {})
+        state["request_id"] = request_id = _id_of(scope)
+        # Each request has a task of its own, which ends with it.
+        LOG_IDS.set({"request": request_id})
+        has_started = False
+
+        async def tagged(message: Message) -> None:
+            nonlocal has_started
+            if message["type"] == "http.response.start":
+                has_started = True
+                MutableHeaders(scope=message)[HEADER] = request_id
+                _log(scope, message["status"])
+            await send(message)
+
+        try:
+            await self._app(scope, receive, tagged)
+        except asyncio.CancelledError:
+            if has_started:
+                raise
+            stopping = problem(503, "The server is stopping; the request was not completed.", hint="Send it again.")
+            await stopping(scope, receive, tagged)
+        except Exception:
+            if has_started:
+                raise  # the connection is closed and the error logged
+            log.exception("%s %s failed", scope["method"], scope["path"])
+            failed = problem(500, "An internal error occurred in Esker; the server's log has the details.")
+            await failed(scope, receive, tagged)
+
+
+def _id_of(scope: Scope) -> str:
+    given = Headers(scope=scope).get(HEADER, "")
+    return given if _GIVEN.fullmatch(given) else f"req_{secrets.token_hex(12)}"
+
+
+def _log(scope: Scope, status: int) -> None:
+    """Log an answer that says that the server or a part of it has failed; the reason is in its problem document."""
+    if status >= 500 and scope["path"] not in _UNLOGGED:
+        reason = scope["state"].get("problem", "no reason was given")
+        log.warning("%s %s was answered with %d: %s", scope["method"], scope["path"], status, reason)
