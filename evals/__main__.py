@@ -8,6 +8,7 @@ import typer
 from esker.server.core.errors import EskerError
 from evals import catching, compare, reader_agreement, showing, written_rows
 from evals.histories import command as histories
+from evals.load import command as load
 from evals.observation import command as observation
 from evals.output import show_error
 from evals.pack import command as pack
@@ -30,6 +31,7 @@ COMMANDS = {
     "reflection": reflection.reflection,
     "sessions": sessions.sessions,
     "secrets": secrets.secrets,
+    "load": load.load,
     "persona": histories.persona,
     "chain": histories.chain,
     "score": written_rows.score_outputs,

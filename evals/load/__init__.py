@@ -1,0 +1,1 @@
+"""Load: many scripted agents against one server, with a spike and a large import, and what it costs."""
