@@ -18,6 +18,7 @@ import uvicorn
 
 from esker.server.app import make_app, make_parts
 from esker.server.background import beside, until
+from esker.server.cli.backing_up import back_up, folder_of
 from esker.server.cli.catching_up import catch_up
 from esker.server.cli.output import AsJson, DataDir, print_json, say
 from esker.server.cli.worker_process import keep_worker
@@ -31,7 +32,7 @@ from esker.server.core.reports import WorkerHealth
 from esker.server.core.stop_signals import stop_signals
 from esker.server.db.data_dir import explained, holder
 from esker.server.db.database import Database
-from esker.server.db.embedded import Cluster, embedded, prepare
+from esker.server.db.embedded import OWNER, Cluster, embedded, prepare
 from esker.server.db.migrate import pending
 from esker.server.rest.access import is_loopback
 from esker.server.rest.connections import server_config
@@ -193,6 +194,9 @@ async def _run(resources: _ServerResources, as_json: bool) -> None:
         )
         if cluster := resources.cluster:
             await stack.enter_async_context(beside("looking after Postgres", lambda: _look_after(cluster)))
+        if folder := folder_of(settings):
+            owner_url = cluster.url(OWNER) if cluster else resources.database_url
+            await stack.enter_async_context(beside("the backups", lambda: back_up(folder, owner_url)))
         if health := parts.worker:
             # It ends while the last requests are answered.
             keep = partial(keep_worker, resources.database_url, health)

@@ -65,7 +65,7 @@ def migrate(url: str) -> list[Migration]:
     Raises Misconfigured when the database is newer than this version, when an applied file was changed, or when a
     migration fails; Unavailable when the database cannot be reached.
     """
-    with _connect(url) as connection:
+    with connected(url) as connection:
         connection.execute(_SQL["lock"])
         connection.execute(_SQL["create"])
         missing = list(_missing(connection))
@@ -77,12 +77,13 @@ def migrate(url: str) -> list[Migration]:
 
 def pending(url: str) -> list[Migration]:
     """Return the migrations that are not applied yet, without applying them. Raises like `migrate`."""
-    with _connect(url) as connection:
+    with connected(url) as connection:
         known = connection.execute(_SQL["exists"]).fetchone()
         return list(_missing(connection)) if known and known[0] else migrations()
 
 
-def _connect(url: str) -> Connection[TupleRow]:
+def connected(url: str) -> Connection[TupleRow]:
+    """Return a connection that commits each statement. Raises Misconfigured for a wrong URL, and Unavailable."""
     check_url(url)
     try:
         return psycopg.connect(url, autocommit=True, connect_timeout=10)

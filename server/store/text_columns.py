@@ -199,3 +199,19 @@ async def rename_places(connection: Connection, phrases: Phrases, name: Callable
             await connection.execute(for_column(SQL["rename"], column.table, column.column), values)
         renamed.update(old)
     return renamed
+
+
+async def places(connection: Connection) -> set[str]:
+    """Return all projects and directories of the pool."""
+    found: set[str] = set()
+    for column in PLACES:
+        statement = for_column(SQL["distinct"], column.table, column.column)
+        found.update(name for (name,) in await (await connection.execute(statement, {"patterns": ["%"]})).fetchall())
+    return found
+
+
+async def give_names(connection: Connection, names: Mapping[str, str]) -> None:
+    """Give projects and directories other names."""
+    values = {"old": list(names), "new": list(names.values())}
+    for column in PLACES:
+        await connection.execute(for_column(SQL["rename"], column.table, column.column), values)

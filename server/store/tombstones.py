@@ -32,6 +32,30 @@ def of_pool() -> Query[Digests | None]:
     return Query(SQL["key"], {}, lambda rows: Digests.stored(*rows[0]) if rows else None)
 
 
+@dataclass(frozen=True, slots=True)
+class StoredText:
+    """A memory by its id, or a note by that of its session, with the time when it was said."""
+
+    id: str
+    text: str
+    said_at: datetime
+    project: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class StoredWords:
+    """A message that still has its words."""
+
+    session_id: str
+    seq: int
+    content_hash: bytes
+    external_id: str
+    sent_at: datetime
+    text: str
+    content: list[Block]
+    left_out: bool
+
+
 async def digests(connection: Connection) -> Digests | None:
     """Return the hashes of the pool; None if nothing was ever forgotten in it."""
     return await fetch(connection, of_pool())
@@ -97,3 +121,25 @@ async def projects(connection: Connection) -> list[str]:
 async def all_message_hashes(connection: Connection) -> list[bytes]:
     """Return the hashes of the content of all messages."""
     return [bytes(row[0]) for row in await (await connection.execute(SQL["all_message_hashes"])).fetchall()]
+
+
+async def stored_rows(connection: Connection, after: str, limit: int) -> list[StoredText]:
+    """Return the next memories behind an id."""
+    async with connection.cursor(row_factory=args_row(StoredText)) as cursor:
+        await cursor.execute(SQL["stored_rows"], {"after": after, "limit": limit})
+        return await cursor.fetchall()
+
+
+async def stored_notes(connection: Connection) -> list[StoredText]:
+    """Return the tasks, continuations and titles of all sessions and groups."""
+    async with connection.cursor(row_factory=args_row(StoredText)) as cursor:
+        await cursor.execute(SQL["stored_notes"])
+        return await cursor.fetchall()
+
+
+async def stored_messages(connection: Connection, after: tuple[str, int], limit: int) -> list[StoredWords]:
+    """Return the next messages behind a session and a seq, without those that were forgotten."""
+    async with connection.cursor(row_factory=args_row(StoredWords)) as cursor:
+        values = {"after_session": after[0], "after_seq": after[1], "limit": limit}
+        await cursor.execute(SQL["stored_messages"], values)
+        return await cursor.fetchall()

@@ -190,11 +190,19 @@ async def without_forgotten(
 
 
 def _hashes_of(digests: Digests, session_id: str, message: MessageToStore) -> set[bytes]:
+    said = message.message
+    return hashes_of_message(digests, session_id, message.content_hash, said.external_id, message.text, said.content)
+
+
+def hashes_of_message(
+    digests: Digests, session_id: str, content_hash: bytes, external_id: str, text: str, content: Sequence[Block]
+) -> set[bytes]:
+    """Return the hashes by which a message may have been forgotten: its session's, its own, and those of its words."""
     own = {digests.of_id(session_id)}
-    if message.content_hash:
-        own.add(digests.of_message(message.content_hash))
-        own.add(digests.of_sent(message.content_hash, message.message.external_id))
-    return own | digests.in_text("\n".join((message.text, *texts_in(list[Json](message.message.content)))))
+    if content_hash:
+        own.add(digests.of_message(content_hash))
+        own.add(digests.of_sent(content_hash, external_id))
+    return own | digests.in_text("\n".join((text, *texts_in(list[Json](content)))))
 
 
 def _buried(message: MessageToStore, found: Sequence[Tombstone]) -> MessageToStore:

@@ -239,6 +239,8 @@ OTHER_VERBS = {
     "exclude": "writes a file of the user",
     "spool": "sends what hooks kept, as the routes above",
     "import": "imports, as the route above",
+    "backup": "reads the whole database, as the operator",
+    "restore": "replaces the whole database, as the operator",
     "migrate": "changes the schema, as the operator",
     "pool": "sets pools, as the operator",
     "key": "makes keys, as the operator",

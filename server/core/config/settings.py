@@ -73,6 +73,13 @@ class Settings(BaseModel):
     database_connections: Annotated[int, Field(ge=2, le=500)] = 10
     """The most connections that one server process opens."""
 
+    backup_dir: Path | None = None
+    """The folder for backups. If it is set, the server writes one there regularly, and `esker backup` by default."""
+    backup_hours: Annotated[float, Field(gt=0)] = 24.0
+    """Hours between two backups of the server."""
+    backup_keep: Positive = 7
+    """How many backups the server keeps in the folder; it deletes older ones of its own."""
+
     host: str = "127.0.0.1"
     """The address to listen on. Any address but loopback requires that a key exists."""
     port: Annotated[int, Field(ge=0, le=65535)] = 8377
@@ -193,11 +200,11 @@ class Settings(BaseModel):
     log_format: Literal["text", "json"] = "text"
     """The form of their log: lines for people, or one JSON object a line."""
 
-    @field_validator("data_dir")
+    @field_validator("data_dir", "backup_dir")
     @classmethod
-    def _is_absolute(cls, value: Path) -> Path:
+    def _is_absolute(cls, value: Path | None) -> Path | None:
         # The path becomes part of a database URL, which cannot be relative.
-        return expanded(value).absolute()
+        return value and expanded(value).absolute()
 
     @field_validator("trusted_proxies")
     @classmethod

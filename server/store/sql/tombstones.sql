@@ -48,3 +48,27 @@ SELECT DISTINCT project FROM memories WHERE project IS NOT NULL
 -- name: all_message_hashes
 -- The hashes of the content of all messages.
 SELECT content_hash FROM messages WHERE content_hash <> '\x'
+
+-- name: stored_rows
+-- The next memories in the order of their ids, as they are compared with what was forgotten.
+SELECT id, content, said_at, project FROM memories WHERE id > %(after)s ORDER BY id LIMIT %(limit)s
+
+-- name: stored_notes
+-- The tasks, continuations and titles of sessions and of their groups.
+SELECT session_id, note, said_at, project
+FROM (
+    SELECT id AS session_id, coalesce(last_sent_at, created_at) AS said_at, project, current_task,
+           suggested_continuation, thread_title
+    FROM sessions
+    UNION ALL
+    SELECT g.session_id, g.created_at, s.project, g.current_task, g.suggested_continuation, g.thread_title
+    FROM observation_groups g JOIN sessions s ON s.id = g.session_id
+) AS t
+CROSS JOIN LATERAL unnest(ARRAY [t.current_task, t.suggested_continuation, t.thread_title]) AS note
+WHERE note IS NOT NULL
+
+-- name: stored_messages
+-- The next messages that still have their words, in the order of their sessions.
+SELECT session_id, seq, content_hash, external_id, sent_at, text, content, left_out FROM messages
+WHERE (session_id, seq) > (%(after_session)s, %(after_seq)s::bigint) AND content_hash <> '\x'
+ORDER BY session_id, seq LIMIT %(limit)s

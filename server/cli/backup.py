@@ -1,0 +1,199 @@
+"""`esker backup` and `esker restore`."""
+
+import asyncio
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from esker.server.cli.database import settings_for
+from esker.server.cli.database_findings import invariants
+from esker.server.cli.output import AsJson, DataDir, note, print_json, progress, say
+from esker.server.core.clock import system_clock
+from esker.server.core.config.settings import Settings
+from esker.server.core.counts import counted
+from esker.server.core.errors import Conflict, InvalidInput, NotFound
+from esker.server.core.records import Principal
+from esker.server.db import dumps, restoring
+from esker.server.db.backup_folder import name_of
+from esker.server.db.database import Database
+from esker.server.db.embedded import DATABASE, OWNER, embedded, is_made, prepare
+from esker.server.db.migrate import migrate
+from esker.server.db.restoring import Kept
+from esker.server.usecases.check_invariants import check_invariants
+from esker.server.usecases.forget_again import ForgottenAgain, forget_again
+from esker.server.usecases.parts import Parts
+from esker.server.usecases.probe_recall import Probed, probe_recall
+
+app = typer.Typer(add_completion=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The database of a command, as its owner sees it: its URL, and one by which it can be replaced."""
+
+    url: str
+    admin_url: str
+    exists: bool = True
+
+
+@app.command("backup")
+def backup(
+    path: Annotated[Path | None, typer.Argument(help="A file, or a folder for one that is named by the time.")] = None,
+    replace: Annotated[bool, typer.Option("--replace", help="Replace an existing file.")] = False,
+    data_dir: DataDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """Write the whole database into one file, as it is at one moment; servers go on meanwhile."""
+    settings = settings_for(data_dir)
+    target = _file(path, settings)
+    if target.exists() and not replace:
+        raise Conflict(f"{target} exists already; nothing was written.", hint="--replace replaces it.")
+    if not target.parent.is_dir():
+        raise NotFound(f"The folder {target.parent} does not exist.")
+    with _present(settings) as place, progress(shown=not as_json) as shown:
+        task = shown.add_task("tables", total=None)
+        made = dumps.dump(place.url, target, lambda done, total: shown.update(task, completed=done, total=total))
+    if as_json:
+        print_json({"path": str(made.path), "bytes": made.bytes})
+        return
+    say(f"{made.path}: {made.bytes / 1024**2:.1f} MiB. It contains everything, keys' hashes included; keep it safe.")
+
+
+def _file(path: Path | None, settings: Settings) -> Path:
+    path = path or settings.backup_dir
+    if path is None:
+        raise InvalidInput("No file is named.", hint="Name a file or a folder, or set ESKER_BACKUP_DIR.")
+    return (path / name_of(system_clock()) if path.is_dir() else path).absolute()
+
+
+@contextmanager
+def _present(settings: Settings) -> Generator[Place]:
+    """Yield the database that exists; an embedded Postgres is started if no server runs it. Raises NotFound."""
+    if settings.database_url:
+        url = settings.database_url.get_secret_value()
+        yield Place(url, url)
+        return
+    if not is_made(settings.data_dir):
+        raise NotFound(f"There is no database in {settings.data_dir}.", hint="Name its directory with --data-dir.")
+    with embedded(settings.data_dir, "command") as cluster:
+        yield Place(cluster.url(OWNER), cluster.url(OWNER, "postgres"))
+
+
+# Restore -------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """The result of a restore: what the checks found, and what outlived it."""
+
+    migrations: list[str]
+    invariants: int
+    recall: Probed
+    kept: Kept
+    forgotten: dict[str, ForgottenAgain]
+
+
+@app.command("restore")
+def restore(
+    path: Annotated[Path, typer.Argument(help="A file that `esker backup` has written.")],
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Put it in the place of memories that are stored already.")
+    ] = False,
+    data_dir: DataDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """Restore a backup, check it, and put it in the place of the database. Servers must be stopped."""
+    settings = settings_for(data_dir)
+    with _target(settings) as place, progress(shown=not as_json) as shown:
+        task = shown.add_task("parts of the backup", total=None)
+
+        def on_progress(done: int, total: int) -> None:
+            shown.update(task, completed=done, total=total)
+
+        if place.exists:
+            restoring.require_replaceable(place.url, replace=replace)
+        if place.exists and restoring.is_free(place.url):
+            restoring.play(path, place.url, on_progress)
+            done = _checked(settings, place.url, Kept())
+        else:
+            with restoring.beside(place.url, place.admin_url) as fresh_url:
+                restoring.play(path, fresh_url, on_progress)
+                done = _completed(settings, place, fresh_url)
+    if as_json:
+        print_json(done)
+    else:
+        _say(path, done)
+
+
+@contextmanager
+def _target(settings: Settings) -> Generator[Place]:
+    """Yield the database to restore; an embedded Postgres is made if none exists. Raises Conflict if a server runs."""
+    if settings.database_url:
+        url = settings.database_url.get_secret_value()
+        yield Place(url, url)
+        return
+    if not is_made(settings.data_dir):
+        note(f"There is no database in {settings.data_dir} yet; creating one takes a few seconds.")
+    with embedded(settings.data_dir, "command") as cluster:
+        if cluster.joined:
+            raise Conflict(f"A server runs on {settings.data_dir}.", hint="Stop it first.")
+        url, admin_url = cluster.url(OWNER), cluster.url(OWNER, "postgres")
+        restoring.finish(url, admin_url)
+        yield Place(url, admin_url, restoring.exists(admin_url, DATABASE))
+        prepare(cluster)
+
+
+def _completed(settings: Settings, place: Place, fresh_url: str) -> Restored:
+    """Migrate a restored database, and let outlive what was decided since."""
+    applied = migrate(fresh_url)
+    kept = restoring.keep_decisions(place.url, fresh_url) if place.exists else Kept()
+    return _checked(settings, fresh_url, kept, [f"{one.version:04d} {one.name}" for one in applied])
+
+
+def _checked(settings: Settings, url: str, kept: Kept, applied: list[str] | None = None) -> Restored:
+    if applied is None:
+        applied = [f"{one.version:04d} {one.name}" for one in migrate(url)]
+    return asyncio.run(_check(settings, url, kept, applied))
+
+
+async def _check(settings: Settings, url: str, kept: Kept, applied: list[str]) -> Restored:
+    """Forget again what was forgotten since, and check the rest. Raises InvalidInput for a backup that is wrong."""
+    async with Database(url, connections=2) as database:
+        parts = Parts(database, system_clock, settings)
+        try:
+            again = {
+                pool_id: await forget_again(parts, Principal(pool_id, pool_id, "restore", frozenset()), receipts)
+                for pool_id, receipts in kept.receipts.items()
+            }
+            checked = await check_invariants(parts)
+            probed = await probe_recall(parts)
+        finally:
+            await parts.processes.close()
+    wrong = [finding.what for finding in invariants(checked) if finding.status == "wrong"]
+    if wrong or probed.silent:
+        wrong += [f"Pool {pool}: recall finds none of its newest memories." for pool in probed.silent]
+        raise InvalidInput(f"The backup is not right: {' '.join(wrong)}", hint="Use another backup.")
+    return Restored(applied, checked.checks, probed, kept, again)
+
+
+def _say(path: Path, done: Restored) -> None:
+    probed = f"recall answers {done.recall.found} of {counted(done.recall.asked, 'question')}"
+    say(f"Restored {path}: {counted(done.invariants, 'invariant')} hold, and {probed}.")
+    if done.migrations:
+        say(f"The backup was older: applied {', '.join(done.migrations)}.")
+    for again in done.forgotten.values():
+        gone = ((again.memories, "memory"), (again.messages, "message"), (again.notes, "note"))
+        say(f"Forgotten again, as since the backup: {', '.join(counted(*each) for each in gone)}.")
+        if again.left:
+            found = ", ".join(f"{count} in {column}" for column, count in sorted(again.left.items()))
+            say(f"Not found again by its words alone, so still there: {found}. `esker forget --words` forgets it.")
+    if done.kept.unknown:
+        pools = ", ".join(done.kept.unknown)
+        say(f"The backup is of another installation, so forgettings in {pools} were lost: forget those things again.")
+    if done.kept.revoked_keys:
+        say(f"{counted(done.kept.revoked_keys, 'key')} revoked since the backup stay revoked.")
+    say("Messages since the backup: `esker ingest --all --again` sends what the agents still have.")
