@@ -98,8 +98,6 @@ class GroupOutcome:
     refused: dict[str, int]
 
 
-async def since(connection: Connection, session_id: str, seq: int) -> list[GroupOutcome]:
+def since(session_id: str, seq: int) -> Query[list[GroupOutcome]]:
     """Return the results of groups after message `seq`, in order."""
-    async with connection.cursor(row_factory=class_row(GroupOutcome)) as cursor:
-        await cursor.execute(SQL["since"], {"session": session_id, "after": seq})
-        return await cursor.fetchall()
+    return Query(SQL["since"], {"session": session_id, "after": seq}, list, class_row(GroupOutcome))

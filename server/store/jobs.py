@@ -118,7 +118,7 @@ async def progress(connection: Connection, lease: Lease) -> None:
 
 async def done(connection: Connection, lease: Lease, now: datetime) -> None:
     """End a job; if it was requested again while it ran, it runs once more. Raises LeaseLost."""
-    if not (await connection.execute(SQL["done"], _key(lease))).rowcount:
+    if await (await connection.execute(SQL["done"], _key(lease))).fetchone() is None:
         await rest(connection, lease, now)
         await connection.execute(SQL["notify"])
 
@@ -129,7 +129,7 @@ async def rest(connection: Connection, lease: Lease, run_after: datetime, *, if_
     Raises LeaseLost.
     """
     values = {**_key(lease), "run_after": run_after, "if_asked": if_asked}
-    if not (await connection.execute(SQL["rest"], values)).rowcount:
+    if await (await connection.execute(SQL["rest"], values)).fetchone() is None:
         raise LeaseLost
 
 

@@ -23,7 +23,7 @@ from esker.server.core.text.indexing import IndexedMemory, indexed_parts, part_v
 from esker.server.core.text.tokens import estimate_tokens
 from esker.server.db.ahead import computed_ahead
 from esker.server.db.database import Connection, Database
-from esker.server.db.pipeline import Query, fetch
+from esker.server.db.pipeline import Answer, Query, fetch, send
 from esker.server.db.statements import Statements, as_json
 
 SQL = Statements(Path(__file__).parent / "sql/memories.sql")
@@ -79,16 +79,19 @@ async def insert(
 
     A row with the external id of a live row, or of another row of this call, is left out.
     """
-    written: set[str] = set()
-    known = pasts or {}
+    known, written = pasts or {}, list[Answer[set[str]]]()
     # Sorted across all statements, so that locks are taken in one order; see the statement.
     ordered = sorted(rows, key=lambda row: (row.memory.external_id or "", row.memory.id))
     batches = [ordered[start : start + _MOST_ROWS] for start in range(0, len(ordered), _MOST_ROWS)]
     async with aclosing(computed_ahead(lambda batch: _insert_values(batch, known), batches)) as ahead:
         async for values in ahead:
-            cursor = await connection.execute(SQL["insert"], values)
-            written |= {str(row[0]) for row in await cursor.fetchall()}
-    return written
+            # In a pipeline, Postgres writes them meanwhile.
+            written.append(await send(connection, Query(SQL["insert"], values, _ids)))
+    return set[str]().union(*[await ids for ids in written])
+
+
+def _ids(rows: Iterable[TupleRow]) -> set[str]:
+    return {str(row[0]) for row in rows}
 
 
 def _insert_values(batch: Sequence[IndexedMemory], pasts: Mapping[str, Past]) -> dict[str, str]:
@@ -205,25 +208,27 @@ async def listed(connection: Connection, row_filter: Filter, before: str | None,
     return await _fetch(connection, "list", {**filter_values(row_filter), "before": before, "limit": limit})
 
 
-async def latest_of_session(connection: Connection, session_id: str, tokens: int) -> list[Memory]:
+def latest_of_session(session_id: str, tokens: int) -> Query[list[Memory]]:
     """Return the session's own latest rows, oldest first, that fit into `tokens` tokens of an observer's prompt."""
-    kept: list[Memory] = []
-    spent = 0
-    for memory in await _fetch(connection, "latest_of_session", {"session": session_id, "limit": tokens // 4}):
-        spent += offered_cost(memory)
-        if spent > tokens:
-            break
-        kept.append(memory)
-    return kept[::-1]
+
+    def fitting(rows: Iterable[Memory]) -> list[Memory]:
+        kept: list[Memory] = []
+        spent = 0
+        for memory in rows:
+            spent += offered_cost(memory)
+            if spent > tokens:
+                break
+            kept.append(memory)
+        return kept[::-1]
+
+    values = {"session": session_id, "limit": tokens // 4}
+    return Query(SQL["latest_of_session"], values, fitting, class_row(Memory))
 
 
-async def latest_of_project(
-    connection: Connection, *, session_id: str, project: str, now: datetime, limit: int
-) -> list[Memory]:
+def latest_of_project(*, session_id: str, project: str, now: datetime, limit: int) -> Query[list[Memory]]:
     """Return the latest assertions of a project's other sessions, the newest first."""
-    return await _fetch(
-        connection, "latest_of_project", {"session": session_id, "project": project, "now": now, "limit": limit}
-    )
+    values = {"session": session_id, "project": project, "now": now, "limit": limit}
+    return Query(SQL["latest_of_project"], values, list, class_row(Memory))
 
 
 async def live_of_session(connection: Connection, session_id: str) -> list[Memory]:
@@ -250,25 +255,20 @@ async def lock_observed(connection: Connection, scope: str) -> None:
     await connection.execute(SQL["lock_observed"], {"scope": scope})
 
 
-async def sharing(
-    connection: Connection,
-    term_sets: Sequence[Collection[str]],
-    *,
-    session_id: str,
-    project: str | None,
-    now: datetime,
-    limit: int,
-) -> list[list[Memory]]:
-    """Return, for each set of terms, live rows of the session or its project that share terms, most first."""
+def sharing(
+    term_sets: Sequence[Collection[str]], *, session_id: str, project: str | None, now: datetime, limit: int
+) -> Query[list[list[str]]]:
+    """Return, for each set of terms, ids of live rows of the session or its project that share terms, most first."""
     texts = [{"number": number, "terms": list(terms)} for number, terms in enumerate(term_sets)]
     values = {"asked": as_json(texts), "session": session_id, "project": project, "now": now, "limit": limit}
-    pairs = await (await connection.execute(SQL["sharing"], values)).fetchall()
-    rows = await get(connection, {str(memory_id) for _, memory_id in pairs})
-    found: dict[int, list[Memory]] = {number: [] for number in range(len(term_sets))}
-    for number, memory_id in pairs:
-        if row := rows.get(str(memory_id)):  # it may have been forgotten since
-            found[int(number)].append(row)
-    return list(found.values())
+
+    def by_set(pairs: Iterable[TupleRow]) -> list[list[str]]:
+        found: list[list[str]] = [[] for _ in term_sets]
+        for number, memory_id in pairs:
+            found[int(number)].append(str(memory_id))
+        return found
+
+    return Query(SQL["sharing"], values, by_set)
 
 
 async def add_restatements(
@@ -317,7 +317,7 @@ async def lock_live(connection: Connection, ids: Collection[str]) -> set[str]:
     return {str(row[0]) for row in await cursor.fetchall()}
 
 
-async def supersede(connection: Connection, by: Mapping[str, Superseder], now: datetime) -> set[str]:
+async def supersede(connection: Connection, by: Mapping[str, Superseder], now: datetime) -> Answer[set[str]]:
     """Supersede each row (a key of `by`) that is live; return the ids of those."""
     values = {
         "ids": list(by),
@@ -325,8 +325,7 @@ async def supersede(connection: Connection, by: Mapping[str, Superseder], now: d
         "said": [superseder.said_at for superseder in by.values()],
         "now": now,
     }
-    cursor = await connection.execute(SQL["supersede"], values)
-    return {str(row[0]) for row in await cursor.fetchall()}
+    return await send(connection, Query(SQL["supersede"], values, _ids))
 
 
 async def inherit_use(connection: Connection, ids: Collection[str]) -> None:
@@ -370,12 +369,10 @@ async def undo(connection: Connection, reflection: Reflection, now: datetime) ->
     return restored, superseded
 
 
-async def same_words(
-    connection: Connection, texts: Sequence[str], *, session_id: str, project: str | None, now: datetime
-) -> list[Memory]:
+def same_words(texts: Sequence[str], *, session_id: str, project: str | None, now: datetime) -> Query[list[Memory]]:
     """Return live rows of the session or its project whose content is exactly one of these texts."""
     values = {"texts": list(texts), "session": session_id, "project": project, "now": now}
-    return await _fetch(connection, "same_words", values)
+    return Query(SQL["same_words"], values, list, class_row(Memory))
 
 
 async def replaced_by(connection: Connection, ids: Collection[str]) -> set[str]:

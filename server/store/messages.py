@@ -135,12 +135,10 @@ async def leave_out(connection: Connection, session_id: str, seqs: Sequence[int]
     await connection.execute(SQL["leave_out"], {"session": session_id, "seqs": list(seqs)})
 
 
-async def unobserved(connection: Connection, session_id: str, after: int, tokens: int) -> list[StoredMessage]:
-    """Return messages after seq `after`, oldest first: all that fit into `tokens`, and the next one."""
-    values = {"session": session_id, "after": after, "tokens": tokens, "limit": _MOST_MESSAGES}
-    async with connection.cursor(row_factory=class_row(StoredMessage)) as cursor:
-        await cursor.execute(SQL["unobserved"], values)
-        return await cursor.fetchall()
+def unobserved(session_id: str, tokens: int) -> Query[list[StoredMessage]]:
+    """Return unobserved messages, oldest first: all that fit into `tokens`, and the next one."""
+    values = {"session": session_id, "tokens": tokens, "limit": _MOST_MESSAGES}
+    return Query(SQL["unobserved"], values, list, class_row(StoredMessage))
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from psycopg.rows import class_row
 
 from esker.server.core.facts.forgetting import Quarantine
 from esker.server.db.database import Connection, Database
+from esker.server.db.pipeline import Query
 from esker.server.db.statements import Statements
 
 SQL = Statements(Path(__file__).parent / "sql/quarantine.sql")
@@ -24,11 +25,16 @@ async def insert(connection: Connection, made: Quarantine) -> None:
     await connection.execute(SQL["insert"], {**_limits(made), "now": made.created_at})
 
 
-async def listed(connection: Connection, *, active: bool = False) -> list[Quarantine]:
-    """Return all quarantines, the latest first; or those that are not lifted, oldest first."""
+async def listed(connection: Connection) -> list[Quarantine]:
+    """Return all quarantines, the latest first."""
     async with connection.cursor(row_factory=class_row(Quarantine)) as cursor:
-        await cursor.execute(SQL["active" if active else "list"])
+        await cursor.execute(SQL["list"])
         return await cursor.fetchall()
+
+
+def active() -> Query[list[Quarantine]]:
+    """Return the quarantines that are not lifted, oldest first."""
+    return Query(SQL["active"], {}, list, class_row(Quarantine))
 
 
 async def mark_lifted(connection: Connection, quarantine_id: str, now: datetime) -> bool:

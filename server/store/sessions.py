@@ -9,7 +9,7 @@ from datetime import datetime
 from pathlib import Path
 
 from psycopg.errors import InsufficientPrivilege
-from psycopg.rows import class_row
+from psycopg.rows import TupleRow, class_row
 
 from esker.server.core.budgets import DEFAULT_EFFECTIVE_CONTEXT
 from esker.server.core.conversation.records import StoredSession
@@ -17,7 +17,7 @@ from esker.server.core.errors import Forbidden, LeaseLost, NotFound
 from esker.server.core.facts.records import Observed
 from esker.server.core.page_cursor import PageCursor
 from esker.server.db.database import Connection
-from esker.server.db.pipeline import Query, fetch
+from esker.server.db.pipeline import Answer, Query, fetch, send
 from esker.server.db.statements import Statements
 from esker.server.store.messages import MessageToStore
 
@@ -155,16 +155,22 @@ async def extend(connection: Connection, session_id: str, new: Sequence[MessageT
     await connection.execute(SQL["extend"], values)
 
 
-async def cover(connection: Connection, session_id: str, first_seq: int, last_seq: int, observed: Observed) -> None:
-    """Mark the span observed. Raises LeaseLost if the cursor is no longer just before it."""
+async def cover(
+    connection: Connection, session_id: str, first_seq: int, last_seq: int, observed: Observed
+) -> Answer[None]:
+    """Mark the span observed. Reading the answer raises LeaseLost if the cursor is no longer just before it."""
     values = {"id": session_id, "first_seq": first_seq, "last_seq": last_seq}
     values |= {
         "current_task": observed.current_task,
         "suggested_continuation": observed.suggested_continuation,
         "thread_title": observed.thread_title,
     }
-    if await (await connection.execute(SQL["cover"], values)).fetchone() is None:
-        raise LeaseLost("Another worker has observed these messages.")
+
+    def check(rows: Sequence[TupleRow]) -> None:
+        if not rows:
+            raise LeaseLost("Another worker has observed these messages.")
+
+    return await send(connection, Query(SQL["cover"], values, check))
 
 
 async def reflect_at(connection: Connection, session_id: str, tokens: int | None) -> None:

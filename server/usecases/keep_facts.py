@@ -23,6 +23,7 @@ from esker.server.core.facts.records import Fact, TranscriptSlice
 from esker.server.core.facts.same_fact import fingerprint
 from esker.server.core.records import Memory
 from esker.server.db.database import Connection
+from esker.server.db.pipeline import send
 from esker.server.store import memories, vectors
 
 _CANDIDATES = 50
@@ -47,28 +48,35 @@ async def plan_facts(
     """
     session = shown.session
     await memories.lock_observed(connection, session.project or session.id)
-    alike, meant = [
-        await memories.sharing(
-            connection, asked, session_id=session.id, project=session.project, now=now, limit=_CANDIDATES
+    sharing = [
+        await send(
+            connection,
+            memories.sharing(asked, session_id=session.id, project=session.project, now=now, limit=_CANDIDATES),
         )
         for asked in (
             [discriminating_terms(fact.row.terms) for fact in facts],
             [fingerprint(named_by(fact.fact)).terms for fact in facts],
         )
     ]
+    contents = [fact.fact.content for fact in facts]
+    same_words = memories.same_words(contents, session_id=session.id, project=session.project, now=now)
+    said_already = await send(connection, same_words)
+    shown_ids = {row.id for row in (*shown.previous, *shown.known, *shown.related)}
+    there = await send(connection, memories.by_ids(shown_ids))
+    ids = [await each for each in sharing]
+    rows = await memories.get(connection, {row_id for each in ids for some in each for row_id in some})
+    # A row may have been forgotten since.
+    alike, meant = [[[rows[row_id] for row_id in some if row_id in rows] for some in each] for each in ids]
     worded: dict[str, list[Memory]] = {}
-    for row in await memories.same_words(
-        connection, [fact.fact.content for fact in facts], session_id=session.id, project=session.project, now=now
-    ):
+    for row in await said_already:
         worded.setdefault(row.content, []).append(row)
-    alike = [[*worded.get(fact.fact.content, ()), *rows] for fact, rows in zip(facts, alike, strict=True)]
-    there = await memories.get(connection, {row.id for row in (*shown.previous, *shown.known, *shown.related)})
-    offered = {row.id: row for row in there.values() if row.superseded_at is None}
+    alike = [[*worded.get(content, ()), *some] for content, some in zip(contents, alike, strict=True)]
+    offered = {row.id: row for row in (await there).values() if row.superseded_at is None}
     used = best_used({i: row for i, row in offered.items() if i not in {one.id for one in shown.related}}, used_ids)
     # Comparing many rows is slow, so it runs in a thread.
     plan = await asyncio.to_thread(planned, facts, alike, meant, offered)
     touched = {*used, *plan.merged_into, *(plan.replaced.keys() - {fact.row.memory.id for fact in facts})}
-    if await memories.lock_live(connection, touched) != touched:
+    if touched and await memories.lock_live(connection, touched) != touched:
         raise RowsChanged("A row was changed while it was being compared.")
     return replace(plan, used=used)
 

@@ -9,7 +9,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import chain, zip_longest
 
@@ -33,7 +33,8 @@ from esker.server.core.reports import ObserveReport
 from esker.server.core.text.cutting import cut
 from esker.server.core.text.terms import index_terms
 from esker.server.db.database import Connection
-from esker.server.db.pipeline import fetch
+from esker.server.db.pipeline import Answer, fetch, send
+from esker.server.db.pipeline import known as answered
 from esker.server.providers.roles import Observer
 from esker.server.store import groups, jobs, memories, messages, packs, sessions
 from esker.server.usecases.ingest import observe_due
@@ -62,7 +63,7 @@ async def observe(parts: Parts, pool_id: str, session_id: str, *, wait: bool) ->
     NotFound, Conflict when observing is switched off, and with `wait` the error of a failed job.
     """
     observer = _observer(parts)
-    async with parts.database.tenant(pool_id) as connection:
+    async with parts.database.tenant_pipeline(pool_id) as connection:
         before = await sessions.lock(connection, session_id)
         if before.unobserved_tokens:
             await jobs.request(connection, "observe", session_id, parts.clock(), up_to_seq=before.last_seq)
@@ -73,8 +74,9 @@ async def observe(parts: Parts, pool_id: str, session_id: str, *, wait: bool) ->
     finished = not before.unobserved_tokens
     if wait and not finished:
         finished = await wait_for_job(parts, pool_id, session_id, "observe", done)
-    async with parts.database.tenant(pool_id) as connection:
-        outcomes = await groups.since(connection, session_id, before.observed_seq)
+    async with parts.database.moment_pipeline(pool_id) as connection:
+        asked_outcomes = await send(connection, groups.since(session_id, before.observed_seq))
+    outcomes = await asked_outcomes
     memory_ids = [memory_id for outcome in outcomes for memory_id in outcome.memory_ids]
     return ObserveReport(
         groups=len(outcomes),
@@ -122,9 +124,11 @@ def _observer(parts: Parts) -> Observer:
 async def _next_slice(parts: Parts, lease: Lease, budget: ObserverBudget) -> TranscriptSlice | None:
     """Read the next slice; when nothing is due, end the job in the same transaction and return None."""
     now = parts.clock()
-    async with parts.database.tenant(lease.pool_id) as connection:
-        session = await sessions.lock(connection, lease.subject)
+    async with parts.database.tenant_pipeline(lease.pool_id) as connection:
+        locked = await send(connection, sessions.locked(lease.subject))
+        unobserved = await send(connection, messages.unobserved(lease.subject, budget.transcript))
         up_to_seq = await jobs.hold(connection, lease, lease.until)
+        session = await locked
         if not session.unobserved_tokens:
             await jobs.done(connection, lease, now)
             return None
@@ -132,39 +136,64 @@ async def _next_slice(parts: Parts, lease: Lease, budget: ObserverBudget) -> Tra
         if session.observed_seq >= up_to_seq and due > now:
             await jobs.rest(connection, lease, due)
             return None
-        backlog = await messages.unobserved(connection, session.id, session.observed_seq, budget.transcript)
+        backlog = await unobserved
         names = await _tool_names(connection, session, backlog)
     long = sum(len(message.text) + characters([*message.content]) for message in backlog)
     taken = await parts.processes.run(long, _first_slice, backlog, names, budget.transcript)
     recalled = await asyncio.to_thread(lambda: [i for message in taken for i in recalled_ids(message.content, names)])
-    async with parts.database.tenant(lease.pool_id) as connection:
-        previous = await memories.latest_of_session(connection, session.id, budget.previous)
-        known = await _known(connection, session, recalled, previous, budget.known)
-        shown = TranscriptSlice(session, taken, tuple(previous), tuple(known))
-        return replace(shown, related=tuple(await _related(connection, shown, now, budget.related)))
+    terms = await asyncio.to_thread(_terms_said, taken)
+    async with parts.database.moment_pipeline(lease.pool_id) as connection:
+        asked_previous = await send(connection, memories.latest_of_session(session.id, budget.previous))
+        pack = await send(connection, packs.current(session.id))
+        related = await _send_related(connection, session, terms, now)
+        previous, frozen = await asked_previous, await pack
+        # Live rows that the agent got in its pack or by a recall.
+        got = dict.fromkeys([*recalled, *(frozen.memory_ids if frozen else ())])
+        known = await send(connection, memories.by_ids(got.keys() - {row.id for row in previous}))
+        sharing = await send(connection, memories.by_ids({row_id for ids in await related.sharing for row_id in ids}))
+    rows = await known
+    fitting = _fitting((rows[row_id] for row_id in got if row_id in rows), budget.known)
+    shown = TranscriptSlice(session, taken, tuple(previous), tuple(fitting))
+    return replace(shown, related=tuple(await _related(shown, related, await sharing, budget.related)))
 
 
-async def _related(connection: Connection, shown: TranscriptSlice, now: datetime, room: int) -> list[Memory]:
+def _terms_said(shown: Sequence[StoredMessage]) -> list[list[str]]:
+    """Return the discriminating terms of what a person says in each of the last messages."""
+    said = [message for message in shown if message.trust == "user" and message.text][-_MOST_SEARCHED:]
+    return [discriminating_terms(index_terms(message.text))[:_MOST_TERMS] for message in said]
+
+
+@dataclass(frozen=True, slots=True)
+class _RelatedRows:
+    """Rows of the session's project as answers to come: ids that share terms with each message, and the latest."""
+
+    sharing: Answer[list[list[str]]]
+    latest: Answer[list[Memory]]
+
+
+async def _send_related(
+    connection: Connection, session: StoredSession, terms: Sequence[Sequence[str]], now: datetime
+) -> _RelatedRows:
+    if session.project is None:
+        return _RelatedRows(answered([]), answered([]))
+    place = {"session_id": session.id, "project": session.project}
+    return _RelatedRows(
+        await send(connection, memories.sharing(terms, **place, now=now, limit=_MOST_RELATED)),
+        await send(connection, memories.latest_of_project(**place, now=now, limit=_MOST_LATEST)),
+    )
+
+
+async def _related(
+    shown: TranscriptSlice, related: _RelatedRows, sharing: Mapping[str, Memory], room: int
+) -> list[Memory]:
     """Return rows of the session's project that share words with what a person says here, then the latest, in budget.
 
     The observer can only replace a row of another session if it is shown that row, and "make it 45" shares no words.
     """
-    session = shown.session
-    if session.project is None:
-        return []
-    said = [message for message in shown.messages if message.trust == "user" and message.text][-_MOST_SEARCHED:]
-    asked = await asyncio.to_thread(
-        lambda: [discriminating_terms(index_terms(message.text))[:_MOST_TERMS] for message in said]
-    )
-    found = await memories.sharing(
-        connection, asked, session_id=session.id, project=session.project, now=now, limit=_MOST_RELATED
-    )
     shown_already = {row.id for row in (*shown.previous, *shown.known)}
-    latest = await memories.latest_of_project(
-        connection, session_id=session.id, project=session.project, now=now, limit=_MOST_LATEST
-    )
     # The best row for each message first.
-    ordered = chain((row for rank in zip_longest(*found) for row in rank if row is not None), latest)
+    best = (row_id for rank in zip_longest(*await related.sharing) for row_id in rank if row_id is not None)
+    ordered = chain((sharing[row_id] for row_id in best if row_id in sharing), await related.latest)
     unseen = {row.id: row for row in ordered if row.id not in shown_already}
     return _fitting(unseen.values(), room)
 
@@ -177,16 +206,6 @@ def _fitting(rows: Iterable[Memory], room: int) -> list[Memory]:
             room -= cost
             fitting.append(row)
     return fitting
-
-
-async def _known(
-    connection: Connection, session: StoredSession, recalled: Sequence[str], previous: Sequence[Memory], room: int
-) -> list[Memory]:
-    """Return the live rows that the agent got in its pack or by a recall, within the budget."""
-    pack = await fetch(connection, packs.current(session.id))
-    names = dict.fromkeys([*recalled, *(pack.memory_ids if pack else ())])
-    rows = await memories.get(connection, names.keys() - {row.id for row in previous})
-    return _fitting((rows[memory_id] for memory_id in names if memory_id in rows), room)
 
 
 async def _tool_names(
@@ -242,12 +261,13 @@ async def _write(
     """Write what was observed in one transaction. Raises LeaseLost, RowsChanged."""
     now = parts.clock()
     session, first, last = shown.session, shown.messages[0], shown.messages[-1]
-    async with parts.database.tenant(lease.pool_id) as connection:
+    async with parts.database.tenant_pipeline(lease.pool_id) as connection:
         # Waits for a transaction that forgets, since its facts must not come back.
-        await sessions.lock(connection, session.id)
+        await send(connection, sessions.locked(session.id))
         observed, facts = await _without_forgotten(parts, connection, shown, observed, facts)
-        await sessions.cover(connection, session.id, first.seq, last.seq, observed)
+        covered = await sessions.cover(connection, session.id, first.seq, last.seq, observed)
         await jobs.hold(connection, lease, lease.until)
+        await covered
         await jobs.progress(connection, lease)
         plan = await plan_facts(connection, shown, facts, observed.used_ids, now)
         await groups.insert(
@@ -295,8 +315,9 @@ def _short(text: str | None) -> str | None:
 
 
 async def _reflect_when_full(parts: Parts, connection: Connection, session_id: str) -> None:
-    session = await sessions.get(connection, session_id)
-    trigger = reflect_trigger(session.effective_context, session.reflect_at_tokens)
-    if parts.reflector and await fetch(connection, memories.observation_tokens(session_id)) >= trigger:
+    asked_session = await send(connection, sessions.by_id(session_id))
+    tokens = await fetch(connection, memories.observation_tokens(session_id))
+    session = await asked_session
+    if parts.reflector and tokens >= reflect_trigger(session.effective_context, session.reflect_at_tokens):
         now = parts.clock()
         await jobs.schedule(connection, "reflect", session_id, now, now)

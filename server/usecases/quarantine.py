@@ -12,6 +12,7 @@ from esker.server.core.facts.forgetting import Quarantine, Quarantined, Selectio
 from esker.server.core.ids import new_id
 from esker.server.core.records import Principal
 from esker.server.db.database import Connection
+from esker.server.db.pipeline import fetch, send
 from esker.server.store import audit, memories, packs, quarantine, sessions
 from esker.server.usecases.in_each_pool import in_each_pool
 from esker.server.usecases.parts import Parts
@@ -89,13 +90,12 @@ async def list_quarantines(parts: Parts, pool_id: str) -> list[Quarantine]:
 
 async def extend_quarantines(parts: Parts, pool_id: str) -> None:
     """Have the quarantines of a pool cover what was added within their limits."""
-    async with parts.database.tenant(pool_id) as connection:
-        if not (active := await quarantine.listed(connection, active=True)):
-            return
-    for one in active:
+    async with parts.database.moment_pipeline(pool_id) as connection:
+        active = await send(connection, quarantine.active())
+    for one in await active:
         async with parts.database.tenant(pool_id) as connection:
             await quarantine.lock(connection)
-            if one in await quarantine.listed(connection, active=True):
+            if one in await fetch(connection, quarantine.active()):
                 concerned = await quarantine.sessions_in(connection, one)
                 await sessions.lock_all(connection, concerned)
                 await _cover(parts, connection, one, concerned)

@@ -38,7 +38,7 @@ async def pools_with_jobs(parts: Parts, kinds: Sequence[JobKind]) -> list[str]:
 async def claim_job(parts: Parts, pool_id: str, kinds: Sequence[JobKind]) -> Lease | None:
     """Claim a job of a pool that is due, or return None."""
     now = parts.clock()
-    async with parts.database.tenant(pool_id) as connection:
+    async with parts.database.tenant_pipeline(pool_id) as connection:
         await jobs.bury(connection, parts.settings.job_attempts, now)
         return await jobs.claim(connection, kinds, parts.holder.token(), now, _lease_end(parts, now))
 

@@ -17,12 +17,14 @@ from esker.server.usecases.authenticate import authenticate
 from esker.server.usecases.build_context import ContextRequest, build_context
 from esker.server.usecases.forget import forget
 from esker.server.usecases.ingest import IncomingMessage, ingest
-from esker.server.usecases.open_session import SessionRequest, open_session
+from esker.server.usecases.observe import observe, observe_leased
+from esker.server.usecases.open_session import SessionRequest, get_session, open_session
 from esker.server.usecases.pack import get_pack
 from esker.server.usecases.parts import Parts
 from esker.server.usecases.recall import recall
 from esker.server.usecases.recall_request import RecallRequest
 from esker.server.usecases.remember import Note, remember, remember_one
+from esker.server.usecases.run_job import claim_job, run_job
 from tests.support.round_trips import RoundTrips, counted_round_trips
 from tests.support.vectors import note_with_vectors, unit_vectors
 
@@ -175,3 +177,22 @@ async def test_a_context_takes_at_most_six_round_trips(
             await authenticate(far, None, is_owner=True)
             await build_context(with_vectors, who.pool_id, remembered, asked)
         assert trips.count <= most
+
+
+async def test_the_observation_of_a_slice_takes_at_most_twenty_round_trips(
+    remembered: str, parts: Parts, far: Parts, who: Principal, trips: RoundTrips
+) -> None:
+    counted: list[int] = []
+    for turn in range(4):
+        session = await open_session(parts, who.pool_id, SessionRequest("api", f"new {turn}", project="boats"))
+        said = [IncomingMessage(f"{n}", "user", f"We decided to paint boat {turn}{n} green.") for n in range(6)]
+        await ingest(parts, who.pool_id, session.id, said)
+        await get_pack(parts, who.pool_id, session.id)
+        trips.reset()
+        await observe(far, who.pool_id, session.id, wait=False)
+        lease = await claim_job(far, who.pool_id, ["observe"])
+        assert lease
+        await run_job(far, lease, observe_leased)
+        counted.append(trips.count)
+        assert (await get_session(parts, who.pool_id, session.id)).observations
+    assert min(counted) <= 20

@@ -87,6 +87,7 @@ WHERE kind = %(kind)s AND subject = %(subject)s AND lease_token = %(token)s
 -- Delete a finished job, unless it was requested again while it ran.
 DELETE FROM jobs
 WHERE kind = %(kind)s AND subject = %(subject)s AND lease_token = %(token)s AND NOT asked_again
+RETURNING kind
 
 -- name: rest
 -- End a run of a job; it waits for its next time, with the options of a request that came meanwhile.
@@ -97,6 +98,7 @@ SET options = CASE WHEN asked_again THEN options ELSE '{}' END,
     run_after = CASE WHEN asked_again THEN coalesce(%(if_asked)s::timestamptz, %(run_after)s::timestamptz)
                      ELSE %(run_after)s END
 WHERE kind = %(kind)s AND subject = %(subject)s AND lease_token = %(token)s
+RETURNING kind
 
 -- name: fail
 -- The job failed: retry it later, or mark it dead, with its error.

@@ -63,12 +63,12 @@ LIMIT %(limit)s
 UPDATE messages SET left_out = true WHERE session_id = %(session)s AND seq = ANY (%(seqs)s)
 
 -- name: unobserved
--- The oldest unobserved messages, until their text exceeds a number of tokens.
+-- The oldest unobserved messages of a session, until their text exceeds a number of tokens.
 SELECT {message}
 FROM (
     SELECT *, sum(shown_tokens) OVER (ORDER BY seq ROWS UNBOUNDED PRECEDING) - shown_tokens AS before
     FROM messages
-    WHERE session_id = %(session)s AND seq > %(after)s
+    WHERE session_id = %(session)s AND seq > (SELECT observed_seq FROM sessions WHERE id = %(session)s)
     ORDER BY seq
     LIMIT %(limit)s
 ) AS backlog
