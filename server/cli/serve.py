@@ -172,7 +172,9 @@ async def _run(resources: _ServerResources, as_json: bool) -> None:
     settings = resources.settings
     parts = make_parts(
         settings,
-        Database.configured(settings, resources.database_url, connections=settings.database_connections),
+        Database.configured(
+            settings, resources.database_url, connections=settings.database_connections, with_replica=True
+        ),
     )
     if settings.worker and settings.embedder != "none":
         parts = replace(parts, worker=WorkerHealth())

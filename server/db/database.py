@@ -28,6 +28,7 @@ from esker.server.core.config.settings import Settings
 from esker.server.core.errors import Misconfigured, Unavailable
 from esker.server.db.connection import ANSWER_SECONDS, KEEPALIVE, LimitedConnection
 from esker.server.db.pipeline import enter, outside_pools, transaction
+from esker.server.db.replica import FOLLOWER_SECONDS, Replica
 from esker.server.db.statements import Statements
 
 log = logging.getLogger(__name__)
@@ -64,17 +65,24 @@ class Database:
         url: str,
         *,
         direct_url: str | None = None,
+        replica_url: str | None = None,
         connections: int = 10,
         answer_seconds: float = ANSWER_SECONDS,
+        wait_seconds: float = _WAIT_SECONDS,
     ) -> None:
         """`url` is a libpq connection string; its login must be the app role or allowed to become it.
 
         `direct_url`: the same database without the pooler that `url` leads through, which works by transaction: no
-        setting, role or prepared statement may then outlive a transaction. `answer_seconds`: how long to wait for the
-        answer to a statement. Raises Misconfigured for any other string.
+        setting, role or prepared statement may then outlive a transaction. `replica_url`: a streaming replica of it.
+        `answer_seconds`: how long to wait for the answer to a statement; `wait_seconds`: for a connection. Raises
+        Misconfigured for any other string.
         """
         for address in (url, direct_url or url):
             check_url(address)
+        self.replica: Replica[Database] | None = None
+        if replica_url:
+            follower = Database(replica_url, connections=connections, wait_seconds=FOLLOWER_SECONDS)
+            self.replica = Replica(follower)
         self.url = url
         self.direct_url = direct_url or url
         self._is_shared = direct_url is not None
@@ -89,23 +97,32 @@ class Database:
             min_size=1,
             max_size=connections,
             open=False,
-            timeout=_WAIT_SECONDS,
+            timeout=wait_seconds,
             reconnect_timeout=_WAIT_SECONDS,
             configure=self._prepare,
             kwargs=self._options,
         )
 
     @classmethod
-    def configured(cls, settings: Settings, url: str, *, connections: int) -> Self:
+    def configured(cls, settings: Settings, url: str, *, connections: int, with_replica: bool = False) -> Self:
         """Return the database at `url`, which the settings name or which is embedded. Raises Misconfigured."""
-        direct = settings.database_direct_url
-        return cls(url, direct_url=direct.get_secret_value() if direct else None, connections=connections)
+        direct, replica = settings.database_direct_url, settings.database_replica_url
+        return cls(
+            url,
+            direct_url=direct.get_secret_value() if direct else None,
+            replica_url=replica.get_secret_value() if replica and with_replica else None,
+            connections=connections,
+        )
 
     async def __aenter__(self) -> Self:
         await self._pool.open()
+        if self.replica:
+            await self.replica.follower.__aenter__()
         return self
 
     async def __aexit__(self, *_: object) -> None:
+        if self.replica:
+            await self.replica.follower.__aexit__()
         await self._pool.close()
 
     def of_project(self, project: str) -> "Database":
@@ -162,6 +179,19 @@ class Database:
     async def moment_pipeline(self, pool_id: str) -> AsyncGenerator[Connection]:
         """Open a transaction like `moment`, in pipeline mode. Raises Unavailable."""
         async with self._connection() as connection, transaction(connection, pool_id, self.project, read_only=True):
+            yield connection
+
+    @asynccontextmanager
+    async def moment_since(self, pool_id: str, position: str | None) -> AsyncGenerator[Connection]:
+        """Open a transaction like `moment_pipeline`, on the replica if there is one that shows `position` soon.
+
+        `position` is from the log of this database (`server/db/replica.py`). Raises Unavailable.
+        """
+        source: Database = self
+        if self.replica and position and await self.replica.reaches(position):
+            follower = self.replica.follower
+            source = follower.of_project(self.project) if self.project is not None else follower
+        async with source.moment_pipeline(pool_id) as connection:
             yield connection
 
     @asynccontextmanager

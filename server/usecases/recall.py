@@ -38,6 +38,7 @@ from esker.server.core.text.labels import without_label
 from esker.server.core.text.terms import asks_of_something
 from esker.server.db.database import Connection
 from esker.server.db.pipeline import Answer, known, send
+from esker.server.db.replica import log_position
 from esker.server.store import memories, passages, projects, search, sessions, vectors
 from esker.server.store.search import Size
 from esker.server.store.vectors import PoolSpace
@@ -66,7 +67,8 @@ _ANCHORS = 5
 class _RecallScope:
     """The resolved scope of a request: filters, time zone, space, and counts of texts that are not ready yet.
 
-    `unknown` is the requested project if nothing belongs to it.
+    `unknown` is the requested project if nothing belongs to it. `position`: all that was written before the request is
+    in the database's log up to here, if there is a replica.
     """
 
     pool_id: str
@@ -79,6 +81,7 @@ class _RecallScope:
     pending: int
     unobserved: int
     unknown: UnknownProject | None
+    position: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +115,7 @@ async def recall(parts: Parts, pool_id: str, request: RecallRequest) -> Recalled
     scope = await _resolve_scope(parts, pool_id, checked(request))
     # No connection is held while models run.
     query = await _read_query(parts, scope)
-    async with parts.database.moment_pipeline(pool_id) as connection:
+    async with parts.database.moment_since(pool_id, scope.position) as connection:
         found = await _find(connection, scope, query)
         reading = await _send_texts(connection, query.semantic.space, found.read, scope.row_filter)
     texts = await reading.texts()
@@ -145,6 +148,7 @@ async def _resolve_scope(parts: Parts, pool_id: str, request: RecallRequest) -> 
         waiting = await send(connection, vectors.waiting())
         is_known = await send(connection, projects.is_known(row_filter.project))
         sizes = await send(connection, search.sizes(row_filter))
+        position = await send(connection, log_position()) if parts.database.replica else known(None)
     session_timezone = (await session).timezone if session else "UTC"
     space = active_of(parts, await spaces)
     return _RecallScope(
@@ -158,6 +162,7 @@ async def _resolve_scope(parts: Parts, pool_id: str, request: RecallRequest) -> 
         pending=await waiting if space else await _without_space(parts, pool_id),
         unobserved=await unobserved,
         unknown=None if await is_known else await _unknown_project(parts, pool_id, row_filter.project),
+        position=await position,
     )
 
 
@@ -198,7 +203,7 @@ async def _anchored(parts: Parts, scope: _RecallScope, anchor: Anchor) -> Window
     semantic = await semantic_of(parts, scope.space, scope.request, anchor.words)
     request = replace(scope.request, ranking="fused")
     question = question_of(anchor.words, anchor.words, request, scope.space, semantic)
-    async with parts.database.moment_pipeline(scope.pool_id) as connection:
+    async with parts.database.moment_since(scope.pool_id, scope.position) as connection:
         candidates = await find_candidates(connection, [question], ["memory"], scope.row_filter, scope.sizes)
         relevant, _ = above_floor([one for each in candidates for one in ranked(each)])
         # Skip candidates found only by vector: they are usually about something else.

@@ -41,12 +41,13 @@ _USUAL_MODELS: Mapping[ModelRole, str] = {
 _SECRETS = (
     "database_url",
     "database_direct_url",
+    "database_replica_url",
     "database_password",
     "llm_api_key",
     "embedder_api_key",
     "reranker_api_key",
 )
-_ADDRESSES = ("database_url", "database_direct_url")
+_ADDRESSES = ("database_url", "database_direct_url", "database_replica_url")
 Positive = Annotated[int, Field(ge=1)]
 
 
@@ -66,6 +67,8 @@ class Settings(BaseModel):
     database_direct_url: SecretStr | None = None
     """The address of the same database without a pooler. Set it if `ESKER_DATABASE_URL` leads through a pooler in
     transaction mode, such as pgbouncer."""
+    database_replica_url: SecretStr | None = None
+    """The address of a streaming replica of the database, from which servers recall as far as it has caught up."""
     database_password: SecretStr | None = None
     """The password for the addresses of the database, with any characters and not escaped."""
     data_dir: Path = Field(default_factory=lambda: data_dir(os.environ))
