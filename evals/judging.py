@@ -106,12 +106,13 @@ class Judgement:
         return sum(marks.scores()[name] for marks in self.marks.values()) / len(self.marks)
 
     # As the meter of its model, it allows every call and counts it.
-    async def allow(self, model: str) -> None:
+    async def reserve(self, model: str, most: TokenUse) -> str:
         """Allow every call."""
+        return ""
 
-    async def record(self, model: str, used: TokenUse) -> None:
+    async def settle(self, call: str, model: str, used: TokenUse | None) -> None:
         """Count one call."""
-        self.tokens += used.input_tokens + used.output_tokens
+        self.tokens += used.input_tokens + used.output_tokens if used else 0
 
 
 def judge(model: str, environ: Mapping[str, str], submissions: Sequence[Submission], shown: Progress) -> Judgement:

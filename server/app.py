@@ -12,6 +12,7 @@ from esker.server.background import beside, keep_up, run_jobs
 from esker.server.core.clock import Clock
 from esker.server.core.config.settings import Settings
 from esker.server.db.database import Database
+from esker.server.providers.breaker import Breakers
 from esker.server.providers.embedders import embedder_of, make_embedder
 from esker.server.providers.extractive_roles import ExtractiveObserver, ExtractiveReflector
 from esker.server.providers.language_models import model_of
@@ -55,19 +56,20 @@ def make_parts(settings: Settings, database: Database, clock: Clock | None = Non
 
     Raises Misconfigured.
     """
-    processes = TextProcesses()
+    processes, breakers = TextProcesses(), Breakers()
     return Parts(
         database=database,
         clock=clock or database.clock,
         settings=settings,
-        observer=_observer(settings, processes),
-        reflector=_reflector(settings, processes),
+        observer=_observer(settings, processes, breakers),
+        reflector=_reflector(settings, processes, breakers),
         embedders=make_embedders(settings),
         spare_observer=ExtractiveObserver(processes),
         spare_reflector=ExtractiveReflector(processes),
-        paraphrases=_paraphrases(settings),
+        paraphrases=_paraphrases(settings, breakers),
         reranking=_reranking(settings),
         processes=processes,
+        breakers=breakers,
     )
 
 
@@ -134,11 +136,11 @@ def make_embedders(settings: Settings) -> QueryEmbedders | None:
     return QueryEmbedders(make, settings.embedder, remembered=settings.remembered_queries)
 
 
-def _paraphrases(settings: Settings) -> Paraphrases | None:
+def _paraphrases(settings: Settings, breakers: Breakers) -> Paraphrases | None:
     if not settings.paraphrase:
         return None
     seconds = settings.paraphrase_seconds
-    paraphraser = ModelParaphraser(model_of(settings, "paraphraser", timeout=seconds))
+    paraphraser = ModelParaphraser(model_of(settings, "paraphraser", seconds, breakers))
     return Paraphrases(paraphraser, seconds, remembered=settings.remembered_paraphrases)
 
 
@@ -147,21 +149,21 @@ def _reranking(settings: Settings) -> Reranking | None:
     return Reranking(reranker, settings.rerank_seconds) if reranker else None
 
 
-def _observer(settings: Settings, processes: TextProcesses) -> Observer | None:
+def _observer(settings: Settings, processes: TextProcesses, breakers: Breakers) -> Observer | None:
     match settings.choice_of("observer"):
         case "off":
             return None
         case "extractive":
             return ExtractiveObserver(processes)
         case _:
-            return ModelObserver(model_of(settings, "observer"))
+            return ModelObserver(model_of(settings, "observer", breakers=breakers))
 
 
-def _reflector(settings: Settings, processes: TextProcesses) -> Reflector | None:
+def _reflector(settings: Settings, processes: TextProcesses, breakers: Breakers) -> Reflector | None:
     match settings.choice_of("reflector"):
         case "off":
             return None
         case "extractive":
             return ExtractiveReflector(processes)
         case _:
-            return ModelReflector(model_of(settings, "reflector"))
+            return ModelReflector(model_of(settings, "reflector", breakers=breakers))

@@ -32,6 +32,8 @@ the kind and the message of its error, so errors that can happen in a job have t
 HTTP statuses are mapped in one place, `server/rest/problems.py`.
 """
 
+from typing import Literal
+
 
 class EskerError(Exception):
     """Something went wrong in Esker."""
@@ -139,6 +141,10 @@ class ModelFailed(EskerError):
         "Nothing is lost; the call is retried automatically. A server whose model does not keep to JSON may do better"
         " with another ESKER_LLM_STRUCTURED (schema, json, tool, prompt)."
     )
+    is_sent = True
+    """Whether the request may have reached the model."""
+    is_billed = True
+    """Whether the call may be billed."""
 
 
 class RequestRefused(ModelFailed):
@@ -180,6 +186,23 @@ class ModelDown(ModelFailed):
         "Nothing is lost; the call is retried automatically. Check ESKER_LLM_BASE_URL, ESKER_LLM_API_KEY and the name"
         " of the model (ESKER_LLM_MODEL), and restart the server."
     )
+
+    def __init__(
+        self,
+        message: str | None = None,
+        *,
+        sent: bool = True,
+        seconds: float | None = None,
+        reason: Literal["busy", "key", "model"] = "busy",
+    ) -> None:
+        """`seconds`: how long not to ask again, if that is known.
+
+        `reason`: the provider is busy or cannot be reached, refuses the key or the account, or does not have the model.
+        """
+        super().__init__(message)
+        self.is_sent = sent
+        self.seconds = seconds
+        self.reason = reason
 
 
 class TextRefused(EskerError):

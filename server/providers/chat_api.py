@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, cast
 
-from esker.server.core.errors import ModelDown, ModelFailed
+from esker.server.core.errors import ModelFailed
 from esker.server.core.json_input import as_object
 from esker.server.core.records import TokenUse
 from esker.server.core.redaction import error_text
@@ -15,7 +15,6 @@ from esker.server.providers.endpoints import Endpoint
 from esker.server.providers.language_model import (
     CONNECT_SECONDS,
     PROBE_SECONDS,
-    RETRIES,
     TOOL,
     Content,
     ModelRequest,
@@ -23,6 +22,7 @@ from esker.server.providers.language_model import (
     WireAnswer,
     counted,
     refusal,
+    unreachable,
     with_schema_in_words,
 )
 
@@ -91,9 +91,10 @@ class ChatWire:
             create: Any = self._client.chat.completions.create
             answer: Any = await create(**self._body(request))
         except openai.APIStatusError as error:
-            raise refusal(self._model, error.status_code, _message_of(error.body) or error.message, request) from error
+            message = _message_of(error.body) or error.message
+            raise refusal(self._model, error.status_code, message, request, error.response.headers) from error
         except openai.APIError as error:
-            raise ModelDown(f"{self._model} at {self._client.base_url} cannot be reached: {error}") from error
+            raise unreachable(self._model, str(self._client.base_url), error) from error
         except Exception as error:  # the client parses any answer of an endpoint
             raise ModelFailed(f"{self._model} {_NO_ANSWER} ({type(error).__name__}).") from error
         if not isinstance(answer, ChatCompletion):
@@ -142,9 +143,9 @@ def _client(endpoint: Endpoint) -> "AsyncOpenAI":
         base_url=endpoint.chat_url,
         # A local server needs no key, but the client requires one.
         api_key=endpoint.api_key or "none",
-        # The caller ends a late call; the client would retry it.
+        # The caller ends a late call and repeats others; the client would do so without counting them.
         timeout=openai.Timeout(2 * endpoint.timeout + CONNECT_SECONDS, connect=CONNECT_SECONDS),
-        max_retries=RETRIES,
+        max_retries=0,
         default_headers=cast("dict[str, str]", foreign),
         http_client=bounded(openai.DefaultAsyncHttpx2Client()),
     )

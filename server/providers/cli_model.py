@@ -6,9 +6,9 @@ import os
 import re
 import shutil
 import threading
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
@@ -40,8 +40,8 @@ _LIMITED = re.compile(
     r"out of credits|capacity",
     re.IGNORECASE,
 )
-# Seconds in which a client that is logged out or limited is not started again: each start costs seconds of a core.
-PAUSE_SECONDS = 300.0
+# A client whose limit is reached is not started again for so long: each start costs seconds of a core.
+_LIMITED_SECONDS = 300.0
 _SHOWN = 300
 # A word joiner behind an at sign: Claude Code and Gemini CLI put the file into the prompt that `@path` names, even when
 # they have no tools. Nobody sees it, and it is taken out of the answer.
@@ -58,24 +58,15 @@ class CliWire:
         self._environ = environ
         self._turns = asyncio.Semaphore(concurrency)
         self._threads = ThreadPoolExecutor(concurrency, thread_name_prefix=f"cli-{client.name}")
-        self._paused_until = 0.0
-        self._problem = ""
 
     def turn(self) -> AbstractAsyncContextManager[None]:
         """Wait for one of the calls that may run at a time."""
-        return self._turn()
-
-    @asynccontextmanager
-    async def _turn(self) -> AsyncGenerator[None]:
-        async with self._turns:
-            if asyncio.get_running_loop().time() < self._paused_until:
-                raise ModelDown(self._problem)
-            yield
+        return self._turns
 
     async def send(self, request: ModelRequest) -> WireAnswer:
         """Return the answer. Raises ModelFailed. A call that is cancelled has ended with all that it started."""
         if shutil.which(self._client.name, path=self._environ.get("PATH")) is None:
-            raise ModelDown(f"There is no `{self._client.name}` on the server's PATH.")
+            raise ModelDown(f"There is no `{self._client.name}` on the server's PATH.", sent=False)
         call = await asyncio.to_thread(self._prepared, request)
         ran = await self._ran(self._client.command(call), self._prompt(request), call)
         if self._client.ignores and self._client.ignores in ran.error:
@@ -112,7 +103,7 @@ class CliWire:
                 f"{self._name} wrote more than {child_run.MOST_OUTPUT_BYTES:,} bytes and was ended."
             ) from error
         except (OSError, Stopped) as error:
-            raise ModelDown(f"{self._name} cannot be started: {error}") from error
+            raise ModelDown(f"{self._name} cannot be started: {error}", sent=False) from error
 
     @property
     def _name(self) -> str:
@@ -151,22 +142,22 @@ class CliWire:
         return kept | here | {INSIDE_HOOK: "1", "NO_COLOR": "1"} | self._client.environ(call)
 
     def _failure(self, ran: Ran, problem: str) -> ModelFailed:
-        """Return the error for an output without an answer; a logged out or limited client then rests for a while."""
+        """Return the error for an output without an answer."""
+        error = self._reason(ran, problem)
+        error.is_billed = False
+        return error
+
+    def _reason(self, ran: Ran, problem: str) -> ModelFailed:
         said = f"{problem}\n{ran.error}" if ran.code else problem
         shown = error_text(ValueError(" ".join(problem.split())[:_SHOWN]))
         if TOO_LONG.search(problem):
             return ContextExceeded(f"{self._name} refused the request: {shown}")
         if _LIMITED.search(said):
-            return self._rest(f"{self._name} is limited: {shown}")
+            return ModelDown(f"{self._name} is limited: {shown}", seconds=_LIMITED_SECONDS)
         if _LOGGED_OUT.search(said):
-            return self._rest(f"{self._name} is not logged in ({shown}): {self._client.login}.")
+            return ModelDown(f"{self._name} is not logged in ({shown}): {self._client.login}.", reason="key")
         ended = f" (exit code {ran.code})" if ran.code else ""
         return ModelFailed(f"{self._name} gave no answer{ended}: {shown}")
-
-    def _rest(self, problem: str) -> ModelDown:
-        self._problem = problem
-        self._paused_until = asyncio.get_running_loop().time() + PAUSE_SECONDS
-        return ModelDown(problem)
 
 
 def cli_wire(name: str, role: str, model: str | None, concurrency: int) -> CliWire:

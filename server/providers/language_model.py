@@ -1,13 +1,15 @@
 """A language model that is asked for answers of a given shape, whatever the protocol of its server is.
 
-This module has what holds for every protocol: the call is allowed and counted, a late answer is given up, and a bad one
-is sent back once. A `Wire` knows the protocol: `messages_api.py`, `chat_api.py`.
+This module has what holds for every protocol: each call is counted before it is made, a late answer is given up, a busy
+provider is asked again, and a bad answer is sent back once. A `Wire` knows the protocol: `messages_api.py`,
+`chat_api.py`.
 """
 
 import asyncio
 import json
 import re
-from collections.abc import Callable, Iterator
+import secrets
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, Protocol, TypeVar
@@ -26,22 +28,26 @@ from esker.server.core.errors import (
 from esker.server.core.records import TokenUse
 from esker.server.core.text.tokens import IMAGE_TOKENS, estimate_tokens
 from esker.server.providers.answer_schema import schema_of
+from esker.server.providers.breaker import Breaker
 from esker.server.providers.roles import Meter
 
 Accepted = TypeVar("Accepted")
 Content = list[dict[str, Any]]
 Stop = Literal["end", "cut_off", "refused"]
 
-RETRIES = 2
-"""Retries of a busy provider within a call; after them the job waits."""
+_RETRIES = 2
+"""Retries of a busy provider; after them its breaker opens, and jobs wait."""
+_FIRST_RETRY_SECONDS = 0.5
+_LONGEST_RETRY_SECONDS = 30.0
 CONNECT_SECONDS = 5.0
 PROBE_SECONDS = 5.0
 TOOL = "answer"
 """The name of the tool whose input is the answer, where the shape is requested by one."""
 # A larger token count in an answer is not plausible and is ignored.
 _MOST_TOKENS = 10**9
-# Statuses that are about the key, the address or the time, not about the request.
-_NOT_ABOUT_THE_REQUEST = frozenset({401, 403, 404, 408, 425, 429})
+# Statuses that are about the time, not about the request.
+_NOT_ABOUT_THE_REQUEST = frozenset({408, 425, 429})
+_ABOUT_THE_KEY = frozenset({401, 402, 403})
 _REFUSED = frozenset({400, 413, 422})
 TOO_LONG = re.compile(
     r"context[ _-]?(?:size|length|window)|maximum context|prompt is too long|too many (?:input )?tokens|"
@@ -99,7 +105,7 @@ class Wire(Protocol):
     """Sends requests to one model in the protocol of its server."""
 
     def turn(self) -> AbstractAsyncContextManager[None]:
-        """Wait until a call may be made. Raises ModelDown if it is known that none can be."""
+        """Wait until a call may be made."""
         ...
 
     async def send(self, request: ModelRequest) -> WireAnswer:
@@ -151,10 +157,14 @@ class LanguageModel:
     `problem` says why it could not be reached the last time, or is None.
     """
 
-    def __init__(self, model: str, wire: Wire, timeout: float, context: ModelContext) -> None:
+    def __init__(
+        self, model: str, wire: Wire, timeout: float, context: ModelContext, breaker: Breaker | None = None
+    ) -> None:
+        """`breaker` is that of the provider, which its other models share; without it, the model has its own."""
         self.model = model
         self.context = context
         self._wire = wire
+        self.breaker = breaker or Breaker(model)
         self._timeout = timeout
         self.problem: str | None = None
 
@@ -200,33 +210,89 @@ class LanguageModel:
         try:
             # The time that a call waits for its turn is not its own.
             async with self._wire.turn():
-                answer = await self._sent(request, meter)
+                answer = await self._tried(request, meter)
         except ModelDown as error:
             self.problem = str(error)
             raise
         self.problem = None
-        await meter.record(self.model, answer.used)
         if answer.stop == "refused":
             raise UnusableAnswer(f"{self.model} refused to answer.")
         return answer
 
-    async def _sent(self, request: ModelRequest, meter: Meter) -> WireAnswer:
-        await meter.allow(self.model)
+    async def _tried(self, request: ModelRequest, meter: Meter) -> WireAnswer:
+        """Ask, and ask a busy provider again."""
+        most = await asyncio.to_thread(request.at_most)
+        left, retries, now = self._timeout, 0, asyncio.get_running_loop().time
+        while True:
+            with self.breaker.call() as tries:
+                call = await meter.reserve(self.model, most)
+                began = now()
+                try:
+                    return await self._counted(request, most, meter, call, left)
+                except ModelDown as error:
+                    left -= now() - began
+                    pause = _pause(error, retries)
+                    if tries or retries == _RETRIES or pause is None or pause >= left or self.breaker.state():
+                        raise
+            await asyncio.sleep(pause)
+            left, retries = left - pause, retries + 1
+
+    async def _counted(
+        self, request: ModelRequest, most: TokenUse, meter: Meter, call: str, seconds: float
+    ) -> WireAnswer:
+        """Make a call that is reserved, and count what it used: if nobody says, the most that it may have used."""
         try:
-            async with asyncio.timeout(self._timeout):
-                return await self._wire.send(request)
+            async with asyncio.timeout(seconds):
+                answer = await self._wire.send(request)
         except TimeoutError as error:
-            # It may be billed all the same, for an unknown amount.
-            await meter.record(self.model, await asyncio.to_thread(request.at_most))
+            await meter.settle(call, self.model, most)
             raise ModelTooSlow(f"{self.model} did not answer within {self._timeout:g} seconds.") from error
+        except ModelFailed as error:
+            await meter.settle(call, self.model, (most if error.is_billed else TokenUse()) if error.is_sent else None)
+            raise
+        except BaseException:
+            await asyncio.shield(meter.settle(call, self.model, most))
+            raise
+        await meter.settle(call, self.model, answer.used)
+        return answer
+
+
+def _pause(error: ModelDown, retries: int) -> float | None:
+    """Return the seconds before the next try after this many, or None if there is to be none."""
+    if error.reason != "busy":
+        return None
+    if error.seconds is not None:
+        return error.seconds if error.seconds <= _LONGEST_RETRY_SECONDS else None
+    return _FIRST_RETRY_SECONDS * 2**retries * (1 - secrets.randbelow(1000) / 4000)
 
 
 def _reply(answer: WireAnswer, *, last: bool) -> ModelReply:
     return ModelReply(answer.text, answer.stop == "cut_off", last, answer.used.output_tokens)
 
 
-def refusal(model: str, status: int, message: str, request: ModelRequest) -> ModelFailed:
-    """Return the error for an error status: of the request, of the server or the key, or of something else."""
+def refusal(
+    model: str, status: int, message: str, request: ModelRequest, headers: Mapping[str, str] | None = None
+) -> ModelFailed:
+    """Return the error for an error status: of the request, of the server or the key, or of something else.
+
+    `headers` may say when to ask again. Providers bill no call that they answer so.
+    """
+    error = _refusal(model, status, message, request)
+    error.is_billed = False
+    if isinstance(error, ModelDown):
+        error.seconds = _retry_after(headers or {})
+    return error
+
+
+def _retry_after(headers: Mapping[str, str]) -> float | None:
+    """Return the seconds after which a provider wants to be asked again; None for a date or anything else."""
+    try:
+        return max(0.0, float(headers["retry-after"]))
+    except (KeyError, ValueError):
+        return None
+
+
+def _refusal(model: str, status: int, message: str, request: ModelRequest) -> ModelFailed:
     text = f"{model} answered {status}: {message}"
     if status in _REFUSED or status >= 500:
         # Some servers answer 500 to what they do not take.
@@ -236,8 +302,19 @@ def refusal(model: str, status: int, message: str, request: ModelRequest) -> Mod
             return RequestRefused(text)
     if status in _REFUSED:
         return RequestRefused(text)
+    if status in _ABOUT_THE_KEY:
+        return ModelDown(text, reason="key")
+    if status == 404:
+        return ModelDown(text, reason="model")
     kind = ModelDown if status in _NOT_ABOUT_THE_REQUEST or status >= 500 else ModelFailed
     return kind(text)
+
+
+def unreachable(model: str, url: str, error: Exception) -> ModelDown:
+    """Return the error for a server that did not answer; `error` was caused by that of the HTTP client."""
+    # Both clients have one of these names, from different packages.
+    sent = type(error.__cause__).__name__ not in ("ConnectError", "ConnectTimeout")
+    return ModelDown(f"{model} at {url} cannot be reached: {error}", sent=sent)
 
 
 def _context_in(message: str) -> int | None:

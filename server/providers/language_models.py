@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from esker.server.core.config.settings import ModelRole, Settings
 from esker.server.core.errors import Misconfigured
+from esker.server.providers.breaker import Breakers
 from esker.server.providers.chat_api import ChatWire, probe_chat
 from esker.server.providers.cli_model import PREFIX_OF_MODELS, cli_wire
 from esker.server.providers.context_size import ContextSize, ServerContextSize
@@ -12,10 +13,11 @@ from esker.server.providers.language_model import LanguageModel
 from esker.server.providers.messages_api import MessagesWire, probe_messages
 
 
-def model_at(model: str, endpoint: Endpoint) -> LanguageModel:
-    """Return a model of a server."""
+def model_at(model: str, endpoint: Endpoint, breakers: Breakers | None = None) -> LanguageModel:
+    """Return a model of a server, which shares the breaker of its provider with others."""
     wire = ChatWire(model, endpoint) if endpoint.protocol == "chat" else MessagesWire(model, endpoint)
-    return LanguageModel(model, wire, endpoint.timeout, ServerContextSize(model, endpoint))
+    breaker = breakers.of(endpoint.described) if breakers else None
+    return LanguageModel(model, wire, endpoint.timeout, ServerContextSize(model, endpoint), breaker)
 
 
 async def probe(endpoint: Endpoint) -> str | None:
@@ -23,14 +25,17 @@ async def probe(endpoint: Endpoint) -> str | None:
     return await (probe_chat(endpoint) if endpoint.protocol == "chat" else probe_messages(endpoint))
 
 
-def model_of(settings: Settings, role: ModelRole, timeout: float | None = None) -> LanguageModel:
-    """Return the model of a role. Raises Misconfigured."""
+def model_of(
+    settings: Settings, role: ModelRole, timeout: float | None = None, breakers: Breakers | None = None
+) -> LanguageModel:
+    """Return the model of a role, which shares the breaker of its provider with others. Raises Misconfigured."""
     choice = "model" if role == "paraphraser" else settings.choice_of(role)
     if choice.startswith(PREFIX_OF_MODELS):
         own = settings.observer_model if role == "observer" else settings.reflector_model
         wire = cli_wire(choice.removeprefix(PREFIX_OF_MODELS), role, own, settings.cli_concurrency)
         context = ContextSize(settings.llm_size, settings.llm_context_tokens)
-        return LanguageModel(choice, wire, settings.llm_timeout_seconds, context)
+        breaker = breakers.of(choice) if breakers else None
+        return LanguageModel(choice, wire, settings.llm_timeout_seconds, context, breaker)
     if not settings.has_model:
         raise Misconfigured(
             "A model is configured to observe, reflect or paraphrase, but none can be reached.",
@@ -52,4 +57,4 @@ def model_of(settings: Settings, role: ModelRole, timeout: float | None = None) 
             hint=f"Set ESKER_LLM_PRICES, for example {name}=0.10/0.50 (dollars for a million tokens in and out).",
         )
     endpoint = Endpoint.of(settings)
-    return model_at(name, replace(endpoint, timeout=timeout) if timeout else endpoint)
+    return model_at(name, replace(endpoint, timeout=timeout) if timeout else endpoint, breakers)

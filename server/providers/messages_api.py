@@ -4,7 +4,7 @@ import json
 from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, cast
 
-from esker.server.core.errors import ModelDown, ModelFailed
+from esker.server.core.errors import ModelFailed
 from esker.server.core.records import TokenUse
 from esker.server.core.redaction import error_text
 from esker.server.providers.answer_schema import schema_of
@@ -13,13 +13,13 @@ from esker.server.providers.endpoints import Endpoint
 from esker.server.providers.language_model import (
     CONNECT_SECONDS,
     PROBE_SECONDS,
-    RETRIES,
     TOOL,
     ModelRequest,
     Stop,
     WireAnswer,
     counted,
     refusal,
+    unreachable,
     with_schema_in_words,
 )
 
@@ -79,9 +79,10 @@ class MessagesWire:
             create: Any = self._client.messages.create
             answer = await create(**self._body(request))
         except anthropic.APIStatusError as error:
-            raise refusal(self._model, error.status_code, error.message, request) from error
+            headers = error.response.headers
+            raise refusal(self._model, error.status_code, error.message, request, headers) from error
         except anthropic.APIError as error:
-            raise ModelDown(f"{self._model} at {self._client.base_url} cannot be reached: {error}") from error
+            raise unreachable(self._model, str(self._client.base_url), error) from error
         except Exception as error:  # the client parses any answer of an endpoint
             raise ModelFailed(
                 f"{self._model} returned something that is not a Messages API message ({type(error).__name__})."
@@ -120,9 +121,9 @@ def _client(endpoint: Endpoint) -> "AsyncAnthropic":
     return anthropic.AsyncAnthropic(
         base_url=endpoint.messages_url,
         api_key=key,
-        # The caller ends a late call; the client would retry it.
+        # The caller ends a late call and repeats others; the client would do so without counting them.
         timeout=anthropic.Timeout(2 * endpoint.timeout + CONNECT_SECONDS, connect=CONNECT_SECONDS),
-        max_retries=RETRIES,
+        max_retries=0,
         default_headers=headers,
         http_client=bounded(anthropic.DefaultAsyncHttpxClient()),
     )

@@ -62,12 +62,13 @@ class _Tried(BaseModel):
 class _Tokens:
     used: TokenUse = field(default_factory=TokenUse)
 
-    async def allow(self, model: str) -> None:
+    async def reserve(self, model: str, most: TokenUse) -> str:
         """Allow the call."""
+        return ""
 
-    async def record(self, model: str, used: TokenUse) -> None:
+    async def settle(self, call: str, model: str, used: TokenUse | None) -> None:
         """Keep its token use."""
-        self.used = used
+        self.used = used or TokenUse()
 
 
 async def model_choices(settings: Settings, environ: Mapping[str, str]) -> list[ModelChoice]:

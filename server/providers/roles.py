@@ -12,12 +12,12 @@ from esker.server.core.records import Space, TokenUse
 class Meter(Protocol):
     """Counts the token use of a language model, call by call."""
 
-    async def allow(self, model: str) -> None:
-        """Raise SpendCapReached when no more calls of a model are allowed today."""
+    async def reserve(self, model: str, most: TokenUse) -> str:
+        """Count a call before it is made, at the most that it may use; return its id. Raises SpendCapReached."""
         ...
 
-    async def record(self, model: str, used: TokenUse) -> None:
-        """Count one call."""
+    async def settle(self, call: str, model: str, used: TokenUse | None) -> None:
+        """Count what a reserved call of a model has used; None: it was not made."""
         ...
 
 

@@ -19,3 +19,9 @@ async def end(database: Database, holders: Collection[int], now: datetime) -> in
     """End the leases of these holders, so that others claim the work; return how many."""
     [row] = await database.ask(SQL["end_leases"], {"holders": list(holders), "now": now})
     return int(row["ended"])
+
+
+async def settle_calls(database: Database, holders: Collection[int]) -> int:
+    """Count the open calls of these holders at the most that they may have used; return how many."""
+    [row] = await database.ask(SQL["settle_calls"], {"holders": list(holders)})
+    return int(row["settled"])

@@ -1,9 +1,10 @@
-"""Spending of a pool on language models by day, and its daily cap."""
+"""Spending of a pool on language models by day, its daily cap, and the calls that are open."""
 
 from dataclasses import asdict, dataclass
-from datetime import date
+from datetime import date, datetime
 from pathlib import Path
 from typing import Literal
+from uuid import UUID
 
 from psycopg.rows import class_row
 
@@ -17,20 +18,54 @@ WhenSpent = Literal["wait", "extractive"]
 
 
 @dataclass(frozen=True, slots=True)
+class OpenCall:
+    """A call that is about to be made, by the process with the number `holder`.
+
+    `most` is the most that it may use, at `cost_usd`; None: the price is unknown.
+    """
+
+    id: UUID
+    holder: int
+    day: date
+    model: str
+    purpose: Purpose
+    most: TokenUse
+    cost_usd: float | None
+
+
+@dataclass(frozen=True, slots=True)
 class Allowance:
-    """The pool's own cap (None: it has none), what happens when it is reached, and the spending of a day."""
+    """The pool's own cap (None: it has none), what happens when it is reached, and the spending of a day.
+
+    `open_usd` is the most that open calls may cost besides.
+    """
 
     daily_cap_usd: float | None
     when_spent: WhenSpent
     spent_usd: float
+    open_usd: float
 
 
-async def add(
-    connection: Connection, day: date, model: str, purpose: Purpose, used: TokenUse, cost_usd: float | None
-) -> None:
-    """Count one call of a model; `cost_usd` is None if its price is not known."""
-    values = {"day": day, "model": model, "purpose": purpose, "cost_usd": cost_usd}
-    await connection.execute(SQL["add"], {**asdict(used), **values})
+async def take_turns(connection: Connection) -> None:
+    """Wait until no other transaction of the pool decides about a call."""
+    await connection.execute(SQL["take_turns"])
+
+
+async def reserve(connection: Connection, call: OpenCall, now: datetime) -> None:
+    """Count a call before it is made."""
+    about = {"id": call.id, "holder": call.holder, "day": call.day, "model": call.model, "purpose": call.purpose}
+    values = {**about, **asdict(call.most), "cost_usd": call.cost_usd, "now": now}
+    await connection.execute(SQL["reserve"], values)
+
+
+async def withdraw(connection: Connection, call_id: UUID) -> None:
+    """Forget a call that was not made."""
+    await connection.execute(SQL["withdraw"], {"id": call_id})
+
+
+async def settle(connection: Connection, call_id: UUID, used: TokenUse, cost_usd: float | None) -> None:
+    """Count what a call has used; `cost_usd` is None if its price is not known."""
+    await connection.execute(SQL["settle"], {"id": call_id, **asdict(used), "cost_usd": cost_usd})
 
 
 async def allowance(connection: Connection, day: date) -> Allowance:

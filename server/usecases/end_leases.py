@@ -63,4 +63,6 @@ async def end_abandoned_leases(parts: Parts, missing: MissingHolders, moment: fl
     ended = await leases.end(parts.database, gone, parts.clock()) if gone else 0
     if ended:
         log.warning("took over %s of a process that died", counted(ended, "lease"))
+    if gone and (settled := await leases.settle_calls(parts.database, gone)):
+        log.warning("counted %s that a process left open when it died", counted(settled, "model call"))
     return ended

@@ -63,6 +63,8 @@ async def observe(parts: Parts, pool_id: str, session_id: str, *, wait: bool) ->
     NotFound, Conflict when observing is switched off, and with `wait` the error of a failed job.
     """
     observer = _observer(parts)
+    if wait:
+        parts.breakers.try_again()
     async with parts.database.tenant_pipeline(pool_id) as connection:
         before = await sessions.lock(connection, session_id)
         if before.unobserved_tokens:

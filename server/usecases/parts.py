@@ -7,6 +7,7 @@ from esker.server.core.config.settings import Settings
 from esker.server.core.reports import WorkerHealth
 from esker.server.db.database import Database
 from esker.server.db.holder import Holder
+from esker.server.providers.breaker import Breakers
 from esker.server.providers.paraphrases import Paraphrases
 from esker.server.providers.query_embedders import QueryEmbedders
 from esker.server.providers.reranking import Reranking
@@ -20,7 +21,7 @@ from esker.server.usecases.setbacks import Setbacks
 class Parts:
     """The database, the clock, the settings, the models, the processes that read long texts, and what failed lately.
 
-    `holder` is what this process holds leases with.
+    `holder` is what this process holds leases with; `breakers` keep calls from providers that are down.
 
     A model that is None is switched off.
 
@@ -42,3 +43,4 @@ class Parts:
     setbacks: Setbacks = field(default_factory=Setbacks)
     pulse: Pulse = field(default_factory=Pulse)
     holder: Holder = field(default_factory=Holder)
+    breakers: Breakers = field(default_factory=Breakers)

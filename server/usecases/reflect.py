@@ -51,6 +51,8 @@ async def reflect(parts: Parts, pool_id: str, session_id: str, *, wait: bool) ->
     reflecting is switched off, and with `wait` the error of the job.
     """
     reflector = reflector_of(parts)
+    if wait:
+        parts.breakers.try_again()
     async with parts.database.tenant(pool_id) as connection:
         await sessions.lock(connection, session_id)
         rows = await memories.live_of_session(connection, session_id)

@@ -72,6 +72,8 @@ async def reflect_pool(parts: Parts, pool_id: str, asked: PoolReflection, *, wai
     asked = _checked(asked)
     subject = jobs.requested_subject(asdict(asked))
     limit = await _batch_tokens(parts)
+    if wait:
+        parts.breakers.try_again()
     async with parts.database.tenant(pool_id) as connection:
         due = await _batches(parts, connection, asked, limit)
         newest = next((found.id for found in await reflections.listed(connection, scope="pool", limit=1)), "")

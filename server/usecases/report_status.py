@@ -53,6 +53,8 @@ async def readiness(parts: Parts) -> Readiness:
 
 
 def _language_model(parts: Parts) -> str:
+    for breaker in parts.breakers.open():
+        return f"{breaker.problem} It is not asked again for {breaker.seconds:.0f} s."
     models = [role for role in (parts.observer, parts.reflector) if isinstance(role, ModelObserver | ModelReflector)]
     return next((model.problem for model in models if model.problem), "ok" if models else "none")
 

@@ -28,6 +28,7 @@ _LONGEST_PAUSE_SECONDS = 0.5
 _FIRST_BACKOFF = timedelta(seconds=15)
 _LONGEST_BACKOFF = timedelta(hours=1)
 _OUTAGE_PAUSE = timedelta(seconds=60)
+_SPREAD = timedelta(seconds=5)
 
 
 async def pools_with_jobs(parts: Parts, kinds: Sequence[JobKind]) -> list[str]:
@@ -127,13 +128,23 @@ async def _record_failure(parts: Parts, lease: Lease, error: EskerError) -> None
             return
         if isinstance(error, ModelDown):
             log.warning("%s waits for its model: %s", name, error_text(error))
-            await jobs.put_off(connection, lease, error, parts.clock() + _OUTAGE_PAUSE)
+            await jobs.put_off(connection, lease, error, parts.clock() + outage_pause(error.seconds))
             return
         attempts = await jobs.attempts(connection, lease)
         dead = attempts >= parts.settings.job_attempts
         how = "failed for good" if dead else "failed"
         log.warning("%s %s: %s", name, how, error_text(error))
         await jobs.fail(connection, lease, error, parts.clock() + backoff(max(1, attempts)), dead=dead)
+
+
+def outage_pause(seconds: float | None) -> timedelta:
+    """Return the wait for a model that is not asked for so many seconds; without them, it is a minute.
+
+    It is a little longer, so that not all jobs ask at once.
+    """
+    if seconds is None:
+        return _OUTAGE_PAUSE
+    return timedelta(seconds=seconds) + _SPREAD * (secrets.randbelow(1000) / 1000)
 
 
 def backoff(attempts: int) -> timedelta:

@@ -1,8 +1,10 @@
-"""Spending: count every call of a language model, and refuse calls of a pool that has reached its daily cap."""
+"""Spending: count every call of a language model before it is made, and refuse calls of a pool at its daily cap."""
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
+from uuid import UUID, uuid4
 
 from esker.server.core.clock import tomorrow
 from esker.server.core.config.prices import cost
@@ -11,10 +13,11 @@ from esker.server.core.json_input import Json
 from esker.server.core.records import EXTRACTIVE, Purpose, Spent, TokenUse
 from esker.server.db.database import Connection
 from esker.server.store import audit, jobs, pools, spend
-from esker.server.store.spend import WhenSpent
+from esker.server.store.spend import OpenCall, WhenSpent
 from esker.server.usecases.authenticate import require_pool
 from esker.server.usecases.parts import Parts
 
+_LOOK_SECONDS = 0.5
 MOST_DAYS = 366
 MOST_USD = 1_000_000
 
@@ -27,31 +30,51 @@ class PoolMeter:
     pool_id: str
     purpose: Purpose
 
-    async def allow(self, model: str) -> None:
-        """Raise SpendCapReached if the pool has reached its daily cap.
+    async def reserve(self, model: str, most: TokenUse) -> str:
+        """Count a call before it is made, at the most that it may use; return its id.
 
-        Raises PriceUnknown if there is a cap and the price of the model is unknown.
+        While open calls may use up the rest of the daily cap, this waits for their end, so that the cap is exceeded
+        by no more than one call. Raises SpendCapReached if the pool has reached its cap, and PriceUnknown if there is
+        a cap and the price of the model is unknown.
         """
+        while (call := await self._reserved(model, most)) is None:  # noqa: ASYNC110 - other processes end calls, too
+            await asyncio.sleep(_LOOK_SECONDS)
+        return str(call)
+
+    async def _reserved(self, model: str, most: TokenUse) -> UUID | None:
+        """Return the id of a call, or None if it has to wait."""
+        price = self.parts.settings.price(model)
         async with self.parts.database.tenant(self.pool_id) as connection:
+            await spend.take_turns(connection)
             today = await _today(self.parts, connection)
             if model.startswith("cli:"):
                 _check_client_limits(self.parts, model, await spend.since(connection, today.day), today)
-        if today.cap_usd is not None and self.parts.settings.price(model) is None:
-            raise PriceUnknown(
-                f"This pool has a cap of ${today.cap_usd:.2f} a day, but the price of {model} is unknown."
-            )
-        if today.cap_usd is not None and today.spent_usd >= today.cap_usd:
-            raise SpendCapReached(
-                f"The models of this pool have cost ${today.spent_usd:.4f} today (UTC); the cap is"
-                f" ${today.cap_usd:.2f}. Jobs wait until {today.ends_at:%Y-%m-%d %H:%M} UTC."
-            )
+            _check_cap(model, today, has_price=price is not None)
+            if today.cap_usd is not None and today.open_usd and today.spent_usd + today.open_usd >= today.cap_usd:
+                return None
+            holder, cost_usd = self.parts.holder.number, cost(most, price) if price else None
+            call = OpenCall(uuid4(), holder, today.day, model, self.purpose, most, cost_usd)
+            await spend.reserve(connection, call, self.parts.clock())
+        return call.id
 
-    async def record(self, model: str, used: TokenUse) -> None:
-        """Count one call, whether it succeeded or not."""
+    async def settle(self, call: str, model: str, used: TokenUse | None) -> None:
+        """Count what a reserved call has used; None: it was not made."""
         price = self.parts.settings.price(model)
-        day = self.parts.clock().astimezone(UTC).date()
         async with self.parts.database.tenant(self.pool_id) as connection:
-            await spend.add(connection, day, model, self.purpose, used, cost(used, price) if price else None)
+            if used is None:
+                await spend.withdraw(connection, UUID(call))
+            else:
+                await spend.settle(connection, UUID(call), used, cost(used, price) if price else None)
+
+
+def _check_cap(model: str, today: "Today", *, has_price: bool) -> None:
+    if today.cap_usd is not None and not has_price:
+        raise PriceUnknown(f"This pool has a cap of ${today.cap_usd:.2f} a day, but the price of {model} is unknown.")
+    if today.cap_usd is not None and today.spent_usd >= today.cap_usd:
+        raise SpendCapReached(
+            f"The models of this pool have cost ${today.spent_usd:.4f} today (UTC); the cap is"
+            f" ${today.cap_usd:.2f}. Jobs wait until {today.ends_at:%Y-%m-%d %H:%M} UTC."
+        )
 
 
 def _check_client_limits(parts: Parts, model: str, spent: Sequence[Spent], today: "Today") -> None:
@@ -74,10 +97,11 @@ def _check_client_limits(parts: Parts, model: str, spent: Sequence[Spent], today
 
 @dataclass(frozen=True, slots=True)
 class Today:
-    """The spending of a pool today (UTC) and its cap; None means no cap."""
+    """The spending of a pool today (UTC) and its cap; None means no cap. Open calls may cost `open_usd` besides."""
 
     day: date
     spent_usd: float
+    open_usd: float
     cap_usd: float | None
     when_spent: WhenSpent
     paused: bool
@@ -142,4 +166,4 @@ async def _today(parts: Parts, connection: Connection) -> Today:
     cap = parts.settings.daily_cap_usd if own is None else own
     models = any(role and role.name != EXTRACTIVE for role in (parts.observer, parts.reflector))
     paused = models and cap is not None and allowed.spent_usd >= cap
-    return Today(day, allowed.spent_usd, cap, allowed.when_spent, paused, tomorrow(now))
+    return Today(day, allowed.spent_usd, allowed.open_usd, cap, allowed.when_spent, paused, tomorrow(now))

@@ -142,10 +142,11 @@ def _unusual(scripted: ScriptedAnswer) -> Response | None:
 class Unmetered:
     """Allows every call and counts none."""
 
-    async def allow(self, model: str) -> None:
+    async def reserve(self, model: str, most: TokenUse) -> str:
         """Allow it."""
+        return ""
 
-    async def record(self, model: str, used: TokenUse) -> None:
+    async def settle(self, call: str, model: str, used: TokenUse | None) -> None:
         """Record nothing."""
 
 

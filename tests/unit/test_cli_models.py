@@ -17,7 +17,7 @@ from esker.server.agents.transcript import Transcript
 from esker.server.core.config.settings import Settings
 from esker.server.core.errors import ContextExceeded, ModelDown, ModelFailed, ModelTooSlow
 from esker.server.core.records import TokenUse
-from esker.server.providers import child_run, cli_model
+from esker.server.providers import child_run
 from esker.server.providers.agent_clients import AGENT_CLIENTS
 from esker.server.providers.answers import read_answer
 from esker.server.providers.cli_model import CliWire
@@ -41,12 +41,14 @@ class Counted:
 
     used: list[TokenUse] = field(default_factory=list[TokenUse])
 
-    async def allow(self, model: str) -> None:
+    async def reserve(self, model: str, most: TokenUse) -> str:
         """Allow it."""
+        return ""
 
-    async def record(self, model: str, used: TokenUse) -> None:
+    async def settle(self, call: str, model: str, used: TokenUse | None) -> None:
         """Keep it."""
-        self.used.append(used)
+        if used is not None:
+            self.used.append(used)
 
 
 @pytest.fixture(params=NAMES)
@@ -218,24 +220,21 @@ async def test_what_a_client_says_in_place_of_an_answer_is_told_apart(
     assert bool(model.problem) is (kind is ModelDown)
 
 
-async def test_a_client_that_is_logged_out_rests_before_it_is_started_again(
-    claude: ScriptedClient, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_client_that_is_logged_out_rests_before_it_is_started_again(claude: ScriptedClient) -> None:
     claude.prints(FAILURES["claude"].replace("PROBLEM", "Please run /login"), code=1)
     model = model_of(claude)
     for _ in range(3):
         with pytest.raises(ModelDown, match="not logged in"):
             await asked_for(model)
     assert len(claude.calls) == 1
-    monkeypatch.setattr(cli_model, "PAUSE_SECONDS", 0.0)
-    again = model_of(claude)
-    for _ in range(2):
-        with pytest.raises(ModelDown, match="not logged in"):
-            await asked_for(again)
-    assert len(claude.calls) == 3
+    model.breaker.try_again()
+    with pytest.raises(ModelDown, match="not logged in"):
+        await asked_for(model)
+    assert len(claude.calls) == 2
     claude.prints(said_by("claude", '{"colour": "red"}'))
-    assert (await asked_for(again)).value == "red"
-    assert again.problem is None
+    model.breaker.try_again()
+    assert (await asked_for(model)).value == "red"
+    assert model.problem is None
 
 
 async def test_a_client_that_is_not_there_is_named(tmp_path: Path) -> None:

@@ -50,12 +50,14 @@ class Counted:
 
     used: list[TokenUse] = field(default_factory=list[TokenUse])
 
-    async def allow(self, model: str) -> None:
+    async def reserve(self, model: str, most: TokenUse) -> str:
         """Allow it."""
+        return ""
 
-    async def record(self, model: str, used: TokenUse) -> None:
+    async def settle(self, call: str, model: str, used: TokenUse | None) -> None:
         """Keep it."""
-        self.used.append(used)
+        if used is not None:
+            self.used.append(used)
 
 
 @pytest.fixture

@@ -25,3 +25,7 @@ SELECT holder FROM abandoned_holders(%(now)s) AS holder
 -- name: end_leases
 -- End the leases of some holders.
 SELECT end_leases(%(holders)s::bigint[], %(now)s) AS ended
+
+-- name: settle_calls
+-- Count the open calls of some holders, which were cut off.
+SELECT settle_calls(%(holders)s::bigint[]) AS settled
