@@ -18,9 +18,10 @@ from tests.support.shipped_statements import EVERY, SPACE, with_numbered_paramet
 # Small tables that every machine has a copy of.
 REFERENCE_TABLES = {"pools", "schema_migrations"}
 # Statements that no request runs: maintenance by the owner, migrations and benchmarks.
-MAINTENANCE = {"purge", "history", "embedded", "bench", "tenancy"}
+MAINTENANCE = {"bench", "dumps", "embedded", "history", "purge", "tenancy"}
 # Questions about all pools. Each is a function of the owner that returns ids and counts.
 OF_ALL_POOLS = {
+    "abandoned_holders",
     "backlog",
     "chosen_sources",
     "coverage",

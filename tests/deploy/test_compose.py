@@ -23,7 +23,7 @@ from tests.support.processes import ROOT, environment
 TEXT = (ROOT / "docker-compose.yml").read_text(encoding="utf-8")
 PASSWORD = "p@ss:/?#&= 'w\\rd%2F\"$é`;--"
 _VARIABLE = re.compile(r"(?<!\$)\$\{(\w+)(?::-([^}]*))?\}")
-ESKER = ("migrate", "server", "worker")
+ESKER = ("migrate", "backup", "server", "worker")
 
 
 def composed(**environ: str) -> dict[str, Any]:
@@ -87,9 +87,14 @@ def test_caps_models_and_embedders_are_passed_through(name: str, variable: str) 
     assert composed(**{variable: "7"})["services"][name]["environment"][variable] == "7"
 
 
-def test_only_the_migration_has_the_password_of_the_owner() -> None:
+def test_only_migrations_and_backups_have_the_password_of_the_owner() -> None:
     having = {name for name, service in SERVICES.items() if "owner_password" in service["secrets"]}
-    assert having == {"postgres", "migrate"}
+    assert having == {"postgres", "migrate", "backup"}
+
+
+def test_a_backup_is_made_on_request_alone() -> None:
+    assert (SERVICES["backup"]["profiles"], SERVICES["backup"]["restart"]) == (["backup"], "no")
+    assert composed(ESKER_BACKUPS="/safe")["services"]["backup"]["volumes"] == ["/safe:/backups"]
 
 
 def test_a_second_server_gets_another_port_of_the_host() -> None:
