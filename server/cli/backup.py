@@ -73,8 +73,7 @@ def _file(path: Path | None, settings: Settings) -> Path:
 @contextmanager
 def _present(settings: Settings) -> Generator[Place]:
     """Yield the database that exists; an embedded Postgres is started if no server runs it. Raises NotFound."""
-    if settings.database_url:
-        url = settings.database_url.get_secret_value()
+    if url := settings.direct_database:
         yield Place(url, url)
         return
     if not is_made(settings.data_dir):
@@ -132,8 +131,7 @@ def restore(
 @contextmanager
 def _target(settings: Settings) -> Generator[Place]:
     """Yield the database to restore; an embedded Postgres is made if none exists. Raises Conflict if a server runs."""
-    if settings.database_url:
-        url = settings.database_url.get_secret_value()
+    if url := settings.direct_database:
         yield Place(url, url)
         return
     if not is_made(settings.data_dir):

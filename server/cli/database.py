@@ -52,7 +52,7 @@ def _make(settings: Settings) -> None:
 def migrated(settings: Settings) -> list[Migration]:
     """Bring the schema up to date and return what was applied."""
     if address := settings.direct_database:
-        return migrate(address)
+        return migrate(address, note)
     _make(settings)
     with embedded(settings.data_dir, "command") as cluster:
         return prepare(cluster)

@@ -56,7 +56,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "export": ("exporting", "Write a pool's memory into files: all of it, a MEMORY.md, daily logs."),
     "import": ("importing", "Read a file that `esker export jsonl` has written."),
     "spend": ("spend", "Show the cost of language models, and the daily cap."),
-    "backup": ("backup", "Write the whole database into one file; servers go on meanwhile."),
+    "backup": ("backup", "Write the whole database into one file, as it is at one moment; servers go on meanwhile."),
     "restore": ("backup", "Restore a backup, check it, and put it in the place of the database."),
     "migrate": ("admin", "Bring the database's schema up to date."),
     "pool": ("admin", "Create, list and configure pools."),

@@ -197,7 +197,7 @@ async def _run(resources: _ServerResources, as_json: bool) -> None:
         if cluster := resources.cluster:
             await stack.enter_async_context(beside("looking after Postgres", lambda: _look_after(cluster)))
         if folder := folder_of(settings):
-            owner_url = cluster.url(OWNER) if cluster else resources.database_url
+            owner_url = cluster.url(OWNER) if cluster else settings.direct_database or resources.database_url
             await stack.enter_async_context(beside("the backups", lambda: back_up(folder, owner_url)))
         if health := parts.worker:
             # It ends while the last requests are answered.

@@ -1,8 +1,13 @@
-"""Bringing the schema up to date: `migrations/*.sql`, in order, forward only, each in a transaction of its own."""
+"""Bringing the schema up to date: `migrations/*.sql`, in order, forward only, each in a transaction of its own.
+
+Old servers go on during an upgrade and after it: a migration only adds, unless its first line says `-- contract: NNNN`,
+which names the last migration that a server must know to work with it.
+"""
 
 import hashlib
 import re
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -10,6 +15,7 @@ from typing import LiteralString, cast
 
 import psycopg
 from psycopg import Connection
+from psycopg.errors import DeadlockDetected, LockNotAvailable
 from psycopg.rows import TupleRow
 
 from esker.server.core.errors import Misconfigured, Unavailable
@@ -17,8 +23,13 @@ from esker.server.db.database import check_url
 from esker.server.db.statements import Statements
 
 _FILE = re.compile(r"(\d{4})_(\w+)\.sql\Z")
+_CONTRACT = re.compile(r"-- contract: (\d{4})\n")
 _SQL = Statements(Path(__file__).parent / "sql/history.sql")
 
+
+# How often a migration is tried that meets another transaction, and the pause between two tries.
+_TRIES = 40
+_PAUSE_SECONDS = 0.5
 
 # Migrations 3, 5, 10 and 11 were edited after they had been applied. Both wordings give the same schema, so both
 # checksums are accepted.
@@ -43,6 +54,12 @@ class Migration:
         """Return the SHA-256 of the file."""
         return hashlib.sha256(self.text.encode()).hexdigest()
 
+    @property
+    def needs(self) -> int:
+        """Return the last migration that a server must know to work with this one; 0 if it only adds."""
+        named = _CONTRACT.match(self.text)
+        return int(named[1]) if named else 0
+
 
 def migrations() -> list[Migration]:
     """Return all migrations of this version of Esker, in order."""
@@ -59,27 +76,40 @@ def newest() -> int:
     return migrations()[-1].version
 
 
-def migrate(url: str) -> list[Migration]:
+def migrate(url: str, on_step: Callable[[str], None] = lambda step: None) -> list[Migration]:
     """Apply the missing migrations and return them. The login must be allowed to create tables, extensions and a role.
 
+    A second migrator waits for the first; a killed one is continued by the next. `on_step` is told what is done now.
     Raises Misconfigured when the database is newer than this version, when an applied file was changed, or when a
     migration fails; Unavailable when the database cannot be reached.
     """
     with connected(url) as connection:
-        connection.execute(_SQL["lock"])
+        if connection.execute(_SQL["try_lock"]).fetchone() == (False,):
+            on_step("Another migration runs; waiting for it.")
+            connection.execute(_SQL["lock"])
         connection.execute(_SQL["create"])
-        missing = list(_missing(connection))
+        connection.execute(_SQL["add_needs"])
+        missing = list(_missing(_history(connection)))
         for migration in missing:
+            on_step(f"Applying {migration.version:04d} {migration.name}.")
             _apply(connection, migration)
         connection.execute(_SQL["publish"])
     return missing
 
 
 def pending(url: str) -> list[Migration]:
-    """Return the migrations that are not applied yet, without applying them. Raises like `migrate`."""
+    """Return the migrations that are not applied yet, without applying them. Raises like `migrate`.
+
+    A newer schema is no error if this version can work with it, as old servers do during an upgrade.
+    """
     with connected(url) as connection:
         known = connection.execute(_SQL["exists"]).fetchone()
-        return list(_missing(connection)) if known and known[0] else migrations()
+        if not (known and known[0]):
+            return migrations()
+        history = _history(connection)
+    if max((needs for _, needs in history.values()), default=0) <= newest():
+        history = {version: found for version, found in history.items() if version <= newest()}
+    return list(_missing(history))
 
 
 def connected(url: str) -> Connection[TupleRow]:
@@ -93,8 +123,13 @@ def connected(url: str) -> Connection[TupleRow]:
         ) from error
 
 
-def _missing(connection: Connection[TupleRow]) -> Iterator[Migration]:
-    applied = {int(version): str(checksum) for version, checksum in connection.execute(_SQL["applied"])}
+def _history(connection: Connection[TupleRow]) -> dict[int, tuple[str, int]]:
+    """Return the checksum of each applied migration, and the last one that a server must know to work with it."""
+    rows = connection.execute(_SQL["applied"])
+    return {int(version): (str(checksum), int(needs)) for version, checksum, needs in rows}
+
+
+def _missing(applied: Mapping[int, tuple[str, int]]) -> Iterator[Migration]:
     known = {migration.version: migration for migration in migrations()}
     if unknown := sorted(applied.keys() - known.keys()):
         raise Misconfigured(
@@ -104,7 +139,7 @@ def _missing(connection: Connection[TupleRow]) -> Iterator[Migration]:
     for version, migration in known.items():
         if version not in applied:
             yield migration
-        elif applied[version] not in (migration.checksum, _FORMER_CHECKSUMS.get(version)):
+        elif applied[version][0] not in (migration.checksum, _FORMER_CHECKSUMS.get(version)):
             raise Misconfigured(
                 f"Migration {version:04d} was changed after it had been applied.",
                 hint="Restore the file and put the change into a new migration.",
@@ -112,13 +147,36 @@ def _missing(connection: Connection[TupleRow]) -> Iterator[Migration]:
 
 
 def _apply(connection: Connection[TupleRow], migration: Migration) -> None:
+    """Apply a migration and record it, all or nothing; it gives way to other transactions that hold a table."""
+    for _ in range(_TRIES - 1):
+        try:
+            return _try(connection, migration)
+        except (LockNotAvailable, DeadlockDetected):
+            time.sleep(_PAUSE_SECONDS)
+    try:
+        _try(connection, migration)
+    except (LockNotAvailable, DeadlockDetected) as error:
+        raise Unavailable(
+            f"Migration {migration.version:04d} was rolled back: other transactions hold its tables for too long.",
+            hint="Look for a long transaction (pg_stat_activity), end it, and run `esker migrate` again.",
+        ) from error
+
+
+def _try(connection: Connection[TupleRow], migration: Migration) -> None:
+    values = {name: getattr(migration, name) for name in ("version", "name", "checksum", "needs")}
     try:
         with connection.transaction():
+            connection.execute(_SQL["be_brief"])
             connection.execute(cast(LiteralString, migration.text))
-            connection.execute(
-                _SQL["record"],
-                {"version": migration.version, "name": migration.name, "checksum": migration.checksum},
-            )
+            connection.execute(_SQL["record"], values)
+    except (LockNotAvailable, DeadlockDetected):
+        raise
+    except psycopg.OperationalError as error:
+        raise Unavailable(
+            f"The connection was lost during migration {migration.version:04d}, which was rolled back:"
+            f" {str(error).strip()}",
+            hint="Run `esker migrate` again; it continues there.",
+        ) from error
     except psycopg.Error as error:
         raise Misconfigured(
             f"Migration {migration.version:04d} failed and was rolled back: {str(error).strip()}",

@@ -17,7 +17,7 @@ from tests.support.shipped_statements import EVERY, SERVER, with_numbered_parame
 _UTILITIES = {"create_database", "database_exists", "create", "publish", "become_app_role", "let_app_role_in"}
 _UTILITIES |= {"create_bare_table", "analyze", "bare_insert", "see_one_moment", "begin", "begin_moment", "commit"}
 _UTILITIES |= {"create_directions", "draw_directions", "fill_vectors", "made_vectors"}
-_UTILITIES |= {"make_roles", "let_owner_in", "drop", "rename"}
+_UTILITIES |= {"add_needs", "make_roles", "let_owner_in", "drop", "rename"}
 _UTILITIES |= {"rewrite", "rewrite_catalog", "remove_wal", "recycle_wal", "checkpoint"}
 
 

@@ -1,6 +1,14 @@
--- name: lock
+-- name: try_lock
 -- One migrator at a time in this database; the lock ends with the connection.
+SELECT pg_try_advisory_lock(hashtext('esker migrate'))
+
+-- name: lock
+-- The same, but wait for another one.
 SELECT pg_advisory_lock(hashtext('esker migrate'))
+
+-- name: be_brief
+-- Do not wait long for a table: requests that come later wait behind a migration, as long as it waits.
+SELECT set_config('lock_timeout', '3s', true)
 
 -- name: create
 -- The list of migrations that were applied here.
@@ -8,20 +16,27 @@ CREATE TABLE IF NOT EXISTS schema_migrations (
     version    integer PRIMARY KEY,
     name       text NOT NULL,
     checksum   text NOT NULL,
-    applied_at timestamptz NOT NULL DEFAULT now()
+    applied_at timestamptz NOT NULL DEFAULT now(),
+    -- The last migration that a server must know to work with this one.
+    needs      integer NOT NULL DEFAULT 0
 )
+
+-- name: add_needs
+-- The same for a list that an older version has made.
+ALTER TABLE schema_migrations ADD COLUMN IF NOT EXISTS needs integer NOT NULL DEFAULT 0
 
 -- name: exists
 -- Whether this database was ever migrated.
 SELECT to_regclass('schema_migrations') IS NOT NULL
 
 -- name: applied
--- The applied migrations with their checksums.
-SELECT version, checksum FROM schema_migrations
+-- The applied migrations with their checksums, and what servers they need; an older list does not say that.
+SELECT version, checksum, coalesce((to_jsonb(m) ->> 'needs')::int, 0) FROM schema_migrations m
 
 -- name: record
 -- Record one migration, in its own transaction.
-INSERT INTO schema_migrations (version, name, checksum) VALUES (%(version)s, %(name)s, %(checksum)s)
+INSERT INTO schema_migrations (version, name, checksum, needs)
+VALUES (%(version)s, %(name)s, %(checksum)s, %(needs)s)
 
 -- name: publish
 -- Let the server check whether the schema is current.
