@@ -157,6 +157,12 @@ def _values(passage_id: str, passage: NewPassage) -> dict[str, Any]:
     }
 
 
+async def delete_from(connection: Connection, session_id: str, seq: int) -> list[int]:
+    """Delete a session's passages that begin at `seq` or later; return the numbers of their vectors."""
+    cursor = await connection.execute(SQL["delete_from"], {"session": session_id, "seq": seq})
+    return [int(row[0]) for row in await cursor.fetchall()]
+
+
 async def delete(connection: Connection, passage_id: str) -> None:
     """Delete one passage."""
     await connection.execute(SQL["delete"], {"id": passage_id})

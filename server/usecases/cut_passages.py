@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from esker.server.core.conversation.passages import NewPassage, passage_over, passages_of
+from esker.server.core.conversation.passages import NewPassage, passage_over, passages_of, passages_over
 from esker.server.core.conversation.records import StoredMessage
 from esker.server.core.errors import Unavailable
 from esker.server.db.database import Connection
@@ -135,6 +135,27 @@ async def cut_all_behind(parts: Parts) -> int:
     """Cut the messages that a crash left uncut, in all pools; return the number of sessions."""
     every = await pools.ids(parts.database)
     return sum(await in_each_pool("cutting passages", every, partial(cut_behind, parts)))
+
+
+async def restore_passages(
+    parts: Parts, connection: Connection, session_id: str, spans: Mapping[tuple[int, int], str]
+) -> None:
+    """Write the passages with these spans (first and last seq) and ids, in order, unless the pool has none.
+
+    The caller has just added the last messages of them and holds the session's lock. Raises InvalidInput.
+    """
+    if not spans or not await passages.may_write(connection):
+        return
+    first, last = min(span[0] for span in spans), max(span[1] for span in spans)
+    found = await _span(connection, session_id, first, last)
+    made = await parts.processes.run(sum(len(one.text) for one in found), passages_over, found, list(spans))
+    # The upkeep may have cut a session of which only a part had come.
+    await vectors.delete(connection, "passage", await passages.delete_from(connection, session_id, first))
+    project = (await fetch(connection, passages.progress(session_id))).project
+    known = {first_seq: passage_id for (first_seq, _), passage_id in spans.items()}
+    await passages.insert(connection, session_id, project, made, parts.clock(), known)
+    await passages.advance_cut(connection, session_id, last)
+    await vectors.wake(connection)
 
 
 async def leave_out_of_passages(parts: Parts, connection: Connection, said_in: Mapping[str, Sequence[int]]) -> None:

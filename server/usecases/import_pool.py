@@ -1,7 +1,7 @@
 """Import: write the lines of a pool's file as they were, part by part; importing a line again changes nothing.
 
-Existing records stay as they are. Terms, counters and passages are derived as for new rows; the worker makes the
-vectors. No language model is asked: observed messages come with their groups.
+Existing records stay as they are. Terms, counters and texts of passages are derived as for new rows; the worker makes
+the vectors. No language model is asked: observed messages come with their groups.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ from esker.server.db.database import Connection
 from esker.server.store import audit, jobs, memories, pool_import, vectors
 from esker.server.store.memories import Past
 from esker.server.store.pool_import import KnownMemory
-from esker.server.usecases.cut_passages import cut_passages
+from esker.server.usecases.cut_passages import cut_behind, cut_passages
 from esker.server.usecases.forgotten_places import batch_with_new_names
 from esker.server.usecases.import_sessions import import_sessions
 from esker.server.usecases.parts import Parts
@@ -55,10 +55,25 @@ async def import_pool(parts: Parts, who: Principal, body: bytes, first_line: int
             counts = await _write(parts, connection, who, batch, rows)
         if batch.ends:
             await _schedule(parts, connection)
-    for session_id in sorted({line.session_id for line in batch.messages.values()}):
+    for session_id in _complete(batch):
         await cut_passages(parts, who.pool_id, session_id)
+    if batch.ends:
+        await cut_behind(parts, who.pool_id)
     new = dict(zip(TYPES, counts, strict=True))
     return ImportReport(new, {name: count - new[name] for name, count in batch.counts.items()}, bool(batch.ends))
+
+
+def _complete(batch: ImportBatch) -> list[str]:
+    """Return the sessions whose last messages are in a part, as far as it shows that.
+
+    The passages of the last session in it may end with a message of the next part.
+    """
+    by_line = {number: line.session_id for number, line in batch.messages.items()}
+    found = dict.fromkeys(by_line[number] for number in sorted(by_line))
+    followed = [*batch.memories, *batch.reflections, *batch.ends, *batch.sessions]
+    if by_line and not any(number > max(by_line) for number in followed):
+        del found[by_line[max(by_line)]]
+    return list(found)
 
 
 async def _schedule(parts: Parts, connection: Connection) -> None:

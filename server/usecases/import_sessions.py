@@ -10,6 +10,7 @@ from esker.server.db.database import Connection
 from esker.server.store import messages, pool_import, sessions
 from esker.server.store.messages import MessageToStore
 from esker.server.store.pool_import import KnownMessage
+from esker.server.usecases.cut_passages import restore_passages
 from esker.server.usecases.parts import Parts
 from esker.server.usecases.tombstones import SaidText, are_forgotten, send_tombstones, without_forgotten
 
@@ -114,6 +115,9 @@ async def _append(parts: Parts, connection: Connection, session: StoredSession, 
         stored = await without_forgotten(parts, connection, session.id, [_to_store(line) for line in new], found)
         await messages.append(connection, session.id, session.last_seq, stored, received)
         await sessions.extend(connection, session.id, stored, received)
+        marks = [(passage.first_seq, line.seq, passage.id) for line in new for passage in line.passages]
+        spans = {(first_seq, last_seq): passage_id for first_seq, last_seq, passage_id in sorted(marks)}
+        await restore_passages(parts, connection, session.id, spans)
 
 
 def _to_store(line: MessageLine) -> MessageToStore:

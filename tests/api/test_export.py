@@ -7,6 +7,7 @@ import tracemalloc
 from collections.abc import AsyncGenerator, Generator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 import httpx2
@@ -156,7 +157,7 @@ async def test_an_import_into_an_empty_database_restores_all_rows(
     counted = await imported(other, lines, at_once=at_once)
     header, end = json.loads(lines[0]), json.loads(lines[-1])
     assert (header["type"], header["format"], header["version"], header["pool"]) == (
-        "header", "esker-pool", 1, "default",
+        "header", "esker-pool", 2, "default",
     )  # fmt: skip
     assert end == {"type": "end", "counts": header["counts"]}
     assert counted == header["counts"]
@@ -165,6 +166,51 @@ async def test_an_import_into_an_empty_database_restores_all_rows(
     assert all(filled.rows.values())
     restored = [json.loads(line) for line in await exported(other)][1:]
     assert restored == [line | ({"pack": None} if "pack" in line else {}) for line in map(json.loads, lines[1:])]
+
+
+def passages_in(owner_url: str) -> list[tuple[Any, ...]]:
+    """Return all passages of a database."""
+    with psycopg.connect(owner_url) as connection:
+        return connection.execute(
+            "SELECT session_id, first_seq, last_seq, id, text, content_hash, trust, tokens, terms, parts, said_from,"
+            " said_to FROM passages ORDER BY session_id, first_seq"
+        ).fetchall()
+
+
+@pytest.mark.parametrize("at_once", [1_000_000, 5])
+async def test_an_import_gives_the_same_passages_with_the_same_ids(
+    client: httpx2.AsyncClient, owner_url: str, other: httpx2.AsyncClient, other_owner_url: str, at_once: int
+) -> None:
+    sessions = [await opened(client, name, project="boats") for name in ("s1", "s2")]
+    for session, n in product(sessions, range(1, 16)):
+        text = f"We decided that boat {n} is moored at wharf {n}. " * (n % 5 + 1)
+        await said(client, session, {"external_id": f"m{n}", "role": "user", "content": text if n % 7 else "..."})
+    [wharf] = (await recalled(client, "boat 6 moored at wharf 6", tier="passages", limit=1))["hits"]
+    # Its messages are in no passage any more, and those beside them keep their windows.
+    assert (await client.delete(f"/v1/memories/{wharf['id']}")).status_code == 200
+    before = passages_in(owner_url)
+    assert len(before) > 5
+    lines = await exported(client)
+    await imported(other, lines, at_once=at_once)
+    assert passages_in(other_owner_url) == before
+    await imported(other, lines, at_once=at_once)
+    assert passages_in(other_owner_url) == before
+
+
+async def test_a_file_of_version_1_gives_passages_that_are_cut_anew(
+    client: httpx2.AsyncClient, owner_url: str, other: httpx2.AsyncClient, other_owner_url: str
+) -> None:
+    session = await opened(client, "s1")
+    for n in range(1, 12):
+        await said(
+            client, session, {"external_id": f"m{n}", "role": "user", "content": f"Boat {n} is at the wharf. " * 3}
+        )
+    header, *lines = [json.loads(line) for line in await exported(client)]
+    for line in lines:
+        line.pop("passages", None)
+    await imported(other, [json.dumps(line).encode() for line in (header | {"version": 1}, *lines)], at_once=3)
+    spans = [[row[1:3] + row[4:6] for row in passages_in(url)] for url in (owner_url, other_owner_url)]
+    assert spans[0] == spans[1]
 
 
 async def test_importing_twice_changes_nothing(
@@ -440,7 +486,7 @@ WRONG: list[tuple[str, bytes | Line, str]] = [
     ("memory", {"said_at": "1900-01-01T00:00:00+00:00"}, "the year is outside 1970 to 2199"),
     ("memory", {"said_at": "2020-01-01T00:00:00"}, "said_at must name a time zone"),
     ("reflection", {"session_id": "ses_nowhere"}, "ses_nowhere does not exist"),
-    ("header", {"version": 2}, "has format version 2"),
+    ("header", {"version": 3}, "has format version 3"),
     ("header", {"format": "other"}, "not the header"),
 ]
 

@@ -92,7 +92,7 @@ def test_an_invalid_file_is_refused_before_anything_is_sent(place: tuple[dict[st
         ([*lines[:4], b'{"type": "dream"}\n', *lines[4:]], "Line 5: unknown type 'dream'"),
         ([*lines, lines[-1]], f"Line {len(lines) + 1}: found after the end of the file"),
         (lines[1:], "Line 1: not the header"),
-        ([lines[0].replace(b'"version":1', b'"version":2'), *lines[1:]], "has format version 2"),
+        ([lines[0].replace(b'"version":2', b'"version":3'), *lines[1:]], "has format version 3"),
         ([], "is empty"),
     ):
         bad.write_bytes(b"".join(content))

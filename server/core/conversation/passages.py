@@ -2,12 +2,14 @@
 
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from esker.server.core.conversation.records import StoredMessage
 from esker.server.core.conversation.trust import lowest_trust
+from esker.server.core.errors import InvalidInput
 from esker.server.core.records import Trust
 from esker.server.core.text.indexing import indexed_parts, part_values
 from esker.server.core.text.terms import says_something
@@ -56,6 +58,22 @@ def passage_over(messages: Sequence[StoredMessage]) -> NewPassage | None:
     """Return one window of all messages, whatever its size; None if no message contains a letter or digit."""
     said = [message for message in messages if says_something(message.text)]
     return replace(_passage(said), first_seq=messages[0].seq, last_seq=messages[-1].seq) if said else None
+
+
+def passages_over(messages: Sequence[StoredMessage], spans: Iterable[tuple[int, int]]) -> list[NewPassage]:
+    """Return the windows with these first and last seqs; a span in which no message says anything has none.
+
+    Raises InvalidInput for a window of more messages than a passage has.
+    """
+    said = [message for message in messages if says_something(message.text)]
+    seqs, made = [message.seq for message in said], list[NewPassage]()
+    for first_seq, last_seq in spans:
+        window = said[bisect_left(seqs, first_seq) : bisect_right(seqs, last_seq)]
+        if len(window) > MOST_MESSAGES:
+            raise InvalidInput(f"A passage has at most {MOST_MESSAGES} messages with text; {len(window)} were given.")
+        if window:
+            made.append(replace(_passage(window), first_seq=first_seq, last_seq=last_seq))
+    return made
 
 
 def _windows(messages: Sequence[StoredMessage]) -> Iterator[Sequence[StoredMessage]]:

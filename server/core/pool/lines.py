@@ -1,8 +1,8 @@
 """The lines of a pool's file: everything that a pool remembers, one JSON document per line.
 
 The order is: header; for each session its line, its messages in order, and each observation group after the last
-message that it covers; memories, oldest first; reflections; end. Derived data (terms, passages, vectors, counters) is
-not included. docs/decisions/pool-file.md says why.
+message that it covers; memories, oldest first; reflections; end. Derived data (terms, texts of passages, vectors,
+counters) is not included. docs/decisions/pool-file.md says why.
 """
 
 from collections.abc import Mapping
@@ -23,8 +23,8 @@ from esker.server.core.records import Category, Facet, Kind, Priority, Reflectio
 from esker.server.core.redaction import redact_content, redact_json, redact_name
 
 FORMAT = "esker-pool"
-VERSION = 1
-"""Increased when an older Esker would misread a new file."""
+VERSION = 2
+"""Increased when an older Esker would misread or refuse a new file."""
 
 LineType = Literal["session", "message", "group", "memory", "reflection"]
 TYPES: tuple[LineType, ...] = get_args(LineType)
@@ -57,6 +57,7 @@ GroupId = Annotated[str, Field(pattern=r"^grp_[0-9a-z]{1,60}$")]
 MemoryId = Annotated[str, Field(pattern=r"^mem_[0-9a-z]{1,60}$")]
 QuarantineId = Annotated[str, Field(pattern=r"^qua_[0-9a-z]{1,60}$")]
 ReflectionId = Annotated[str, Field(pattern=r"^ref_[0-9a-z]{1,60}$")]
+PassageId = Annotated[str, Field(pattern=r"^psg_[0-9a-z]{1,60}$")]
 
 
 class _StrictLine(BaseModel):
@@ -132,8 +133,18 @@ class SessionLine(_StrictLine):
     pack: PackLine | None
 
 
+class PassageMark(_StrictLine):
+    """A passage that ends with the message of this line. Its text is derived from its messages."""
+
+    id: PassageId
+    first_seq: Seq
+
+
 class MessageLine(_StrictLine):
-    """A stored message. An empty hash means that its text was forgotten; `left_out` keeps it out of passages."""
+    """A stored message. An empty hash means that its text was forgotten; `left_out` keeps it out of passages.
+
+    A file of version 1 does not tell the `passages`: they are cut anew.
+    """
 
     type: Literal["message"]
     session_id: SessionId
@@ -150,6 +161,13 @@ class MessageLine(_StrictLine):
     tokens: Annotated[int, Field(ge=1, lt=2**31)]
     shown_tokens: NonNegative
     left_out: bool
+    passages: list[PassageMark] = Field(default_factory=list[PassageMark])
+
+    @model_validator(mode="after")
+    def _fits(self) -> "MessageLine":
+        if any(passage.first_seq > self.seq for passage in self.passages):
+            raise ValueError("a passage must begin before it ends")
+        return self
 
 
 class GroupLine(_StrictLine):

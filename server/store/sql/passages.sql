@@ -105,6 +105,13 @@ SELECT count(*) FROM written
 -- How many passages the pool has.
 SELECT count(*) FROM passages
 
+-- name: delete_from
+-- Delete a session's passages that begin at a seq or later, and return the numbers of their vectors.
+WITH held AS (
+    SELECT id FROM passages WHERE session_id = %(session)s AND first_seq >= %(seq)s ORDER BY id FOR UPDATE
+)
+DELETE FROM passages p USING held WHERE p.id = held.id RETURNING p.number
+
 -- name: delete
 -- Delete one passage.
 DELETE FROM passages WHERE id = %(id)s

@@ -26,12 +26,17 @@ FROM (
 ) AS line
 
 -- name: messages
--- The messages of a session in order: the seq and the line of each.
+-- The messages of a session in order: the seq and the line of each, with the passages that end with it.
 SELECT line.seq, row_to_json(line)::text
 FROM (
     SELECT 'message' AS type, session_id, seq, external_id, role, trust, sent_at, received_at, content,
-           encode(content_hash, 'hex') AS content_hash, calls, text, tokens, shown_tokens, left_out
-    FROM messages WHERE session_id = %(session)s
+           encode(content_hash, 'hex') AS content_hash, calls, text, tokens, shown_tokens, left_out,
+           coalesce(marks.passages, '[]') AS passages
+    FROM messages LEFT JOIN (
+        SELECT last_seq, json_agg(json_build_object('id', id, 'first_seq', first_seq) ORDER BY first_seq) AS passages
+        FROM passages WHERE session_id = %(session)s GROUP BY last_seq
+    ) AS marks ON marks.last_seq = messages.seq
+    WHERE session_id = %(session)s
     ORDER BY seq
 ) AS line
 
