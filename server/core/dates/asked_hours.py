@@ -38,12 +38,12 @@ class Hours:
 
 def hours_in(text: str, now: datetime) -> Hours | None:
     """Return the first hours or minutes that a question counts back from now; in UTC, which has no DST changes."""
-    found = [match for pattern in (*_LAST, *_AGO) for match in pattern.finditer(text)]
+    found = [(match, pattern) for pattern in (*_LAST, *_AGO) for match in pattern.finditer(text)]
     if not found:
         return None
-    match = min(found, key=lambda match: (match.start(), -match.end()))
+    match, pattern = min(found, key=lambda one: (one[0].start(), -one[0].end()))
     now = now.astimezone(UTC)
     begins = now - how_many(match) * _LENGTHS[_UNIT_OF[match["unit"].casefold()]]
-    if match.re in _LAST:
+    if pattern in _LAST:
         return Hours(match.start(), match.end(), Window(begins, now, _GRAIN))
     return Hours(match.start(), match.end(), Window(begins - _AROUND, min(now, begins + _AROUND), _GRAIN))

@@ -4,6 +4,7 @@ import re
 
 from esker.server.core.dates.calendar import WEEKDAYS
 from esker.server.core.dates.months import MONTHS
+from esker.server.core.words.late_pattern import LatePattern
 from esker.server.core.words.lists import any_of, spaced, words
 
 _LONGEST_LEAD = 32
@@ -19,12 +20,12 @@ _BESIDE = (
 )
 
 
-def _leads(*before: str) -> re.Pattern[str]:
-    return re.compile(rf"(?:\b{any_of(before)}|{_IN_RANGE}|\b{_BESIDE})\s(?:the\s|le\s|el\s|dem\s)?$", re.IGNORECASE)
+def _leads(*before: str) -> LatePattern:
+    return LatePattern(rf"(?:\b{any_of(before)}|{_IN_RANGE}|\b{_BESIDE})\s(?:the\s|le\s|el\s|dem\s)?$", re.IGNORECASE)
 
 
-def _right_before(path: str) -> re.Pattern[str]:
-    return re.compile(rf"\b{any_of(words(path))}\s$", re.IGNORECASE)
+def _right_before(path: str) -> LatePattern:
+    return LatePattern(rf"\b{any_of(words(path))}\s$", re.IGNORECASE)
 
 
 LED = _leads(*_BEFORE_MONTH, *_BOUNDS, *words("dates.before_day"))
@@ -50,10 +51,10 @@ _ALONE_BEHIND = re.compile(
 LED_NUMBER = _leads(*words("dates.before_numbered_day"), *WEEKDAYS)
 LED_ROMANCE_NUMBER = _right_before("dates.before_bare_day")
 LED_GERMAN_NUMBER = _right_before("dates.before_dotted_day")
-LED_HOLIDAY = re.compile(rf"\b{any_of((*_BOUNDS, *words('dates.before_holiday')))}\s$", re.IGNORECASE)
+LED_HOLIDAY = LatePattern(rf"\b{any_of((*_BOUNDS, *words('dates.before_holiday')))}\s$", re.IGNORECASE)
 
 
-def led(match: re.Match[str], *leads: re.Pattern[str]) -> bool:
+def led(match: re.Match[str], *leads: re.Pattern[str] | LatePattern) -> bool:
     """Whether one of the leads directly precedes an expression."""
     start = match.start()
     return any(lead.search(match.string, max(0, start - _LONGEST_LEAD), start) for lead in leads)

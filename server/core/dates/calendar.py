@@ -12,6 +12,7 @@ from typing import Literal, cast
 
 from esker.server.core.clock import EARLIEST, LATEST, zone
 from esker.server.core.dates.months import MONTHS
+from esker.server.core.words.late_pattern import LatePattern
 from esker.server.core.words.lists import any_of, keyed, spaced, starting, unspaced, whole, words
 
 
@@ -28,7 +29,7 @@ Days = tuple[date, date]
 """The first and the last day of a span."""
 DateReader = Callable[[re.Match[str], date], Days | None]
 """Returns the days that a match means if said on a day, or None if none. Raises ValueError for an impossible date."""
-Expression = tuple[re.Pattern[str], DateReader]
+Expression = tuple[re.Pattern[str] | LatePattern, DateReader]
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,10 +115,10 @@ _NOT_DAYS = frozenset(words("dates.not_days"))
 _GERMAN = re.compile(whole(words("dates.small_words")), re.IGNORECASE)
 
 
-def alone(pattern: str) -> re.Pattern[str]:
+def alone(pattern: str) -> LatePattern:
     """Return a pattern that matches whole words only, in scripts that separate words."""
     letter = "[A-Za-zÀ-ÿА-яЁё0-9]"
-    return re.compile(rf"(?-i:(?<!{letter}))(?:{pattern})(?-i:(?!{letter}))", re.IGNORECASE)
+    return LatePattern(rf"(?-i:(?<!{letter}))(?:{pattern})(?-i:(?!{letter}))", re.IGNORECASE)
 
 
 def behind(path: str) -> str:

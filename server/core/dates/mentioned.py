@@ -45,6 +45,7 @@ from esker.server.core.dates.calendar import (
 )
 from esker.server.core.dates.calendar_parts import parts
 from esker.server.core.dates.months import MONTHS
+from esker.server.core.words.late_pattern import LatePattern
 from esker.server.core.words.lists import any_of, any_word_of, starting, words
 
 
@@ -96,7 +97,7 @@ _HINT_WORDS = any_word_of(
         "[kc]w",
     )
 )
-_HINT = re.compile(
+_HINT = LatePattern(
     rf"\d{{4}}|[\u3040-\u30ff\u4e00-\u9fff]|(?-i:(?<![A-Za-zÀ-ÿ])){_HINT_WORDS}(?-i:(?![A-Za-zÀ-ÿ]))",
     re.IGNORECASE,
 )
