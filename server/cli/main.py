@@ -4,11 +4,9 @@ A verb's module is imported when the verb is called, and `--help` imports none: 
 turn must not import the server, the database and the models.
 """
 
-import gc
 import os
 import signal
 import sys
-from importlib import import_module
 from io import TextIOWrapper
 from typing import Annotated, Any, NoReturn, cast
 
@@ -17,6 +15,7 @@ from typer.core import TyperCommand, TyperGroup
 from typer.exceptions import TyperException
 
 from esker.server import VERSION
+from esker.server.cli.late_imports import imported
 from esker.server.cli.output import AS_JSON, show_error
 from esker.server.core.errors import EskerError
 
@@ -79,16 +78,6 @@ _REPORT = "This is a bug in Esker. ESKER_LOG_LEVEL=debug shows the whole error."
 _SYSTEM = "Check that it exists and that you may use it. ESKER_LOG_LEVEL=debug shows the whole error."
 
 
-def _imported(module: str) -> Any:
-    """Import a module without garbage collections, which would take a tenth of the time and find nothing."""
-    gc.disable()
-    try:
-        return import_module(module)
-    finally:
-        gc.freeze()
-        gc.enable()
-
-
 class Verbs(TyperGroup):
     """Lists the verbs without importing their modules, which happens when a verb is called."""
 
@@ -101,7 +90,7 @@ class Verbs(TyperGroup):
         if cmd_name not in VERBS or not ctx.meta.get("esker.call"):
             return self.commands.get(cmd_name)
         module, _ = VERBS[cmd_name]
-        group: Any = typer.main.get_command(_imported(f"esker.server.cli.{module}").app)
+        group: Any = typer.main.get_command(imported(f"esker.server.cli.{module}").app)
         return group.get_command(ctx, cmd_name) if isinstance(group, TyperGroup) else group
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:

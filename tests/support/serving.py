@@ -10,7 +10,7 @@ from starlette.types import ASGIApp
 
 from esker.embedding_worker.worker import run_worker
 from esker.server.app import make_app, make_parts
-from esker.server.cli.serve import ServerWithoutSignals
+from esker.server.cli.server_run import ServerWithoutSignals
 from esker.server.core.clock import system_clock
 from esker.server.core.config.settings import Settings
 from esker.server.db.database import Database

@@ -11,7 +11,7 @@ import pytest
 from esker.server.agents.hooks import run_hook
 from esker.server.cli import main
 from esker.server.cli.doctor import data_directory
-from esker.server.cli.serve import listening
+from esker.server.cli.server_resources import listening
 from esker.server.core.config.client_settings import ClientSettings
 from esker.server.core.config.home import expanded
 from esker.server.core.config.settings import Settings
