@@ -1,10 +1,12 @@
 """The composition root: settings → database → providers → use cases → routes."""
 
+import time
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 
 from fastapi import FastAPI
+from starlette.requests import Request
 from starlette.routing import Route
 
 from esker.server import VERSION
@@ -49,6 +51,9 @@ from esker.server.tools.mcp_later import McpLater
 from esker.server.usecases.authenticate import authenticate
 from esker.server.usecases.end_leases import ending_abandoned_leases
 from esker.server.usecases.parts import Parts
+from esker.server.web.login import LoginLinks
+from esker.server.web.page_route import error_page
+from esker.server.web.pages import web_routes
 
 
 def make_parts(settings: Settings, database: Database, clock: Clock | None = None) -> Parts:
@@ -109,10 +114,12 @@ def make_app(parts: Parts, local_token: str | None = None) -> FastAPI:
     app.state.metrics = metrics
     app.state.exports = Places(pool_file.EXPORTS, pool_file.EXPORTS_OF_POOL)
     app.state.admission = admission
+    app.state.login_links = LoginLinks(time.monotonic)
     problems.install(app)
     for routes in (sessions, memories, forgetting, briefing, projects, reflections, pool_file, spend, audit, health):
         # The routes themselves: `include_router` would build each of them again on first use.
         app.router.routes.extend(routes.router.routes)
+    app.router.routes.extend(web_routes())
     app.router.routes.append(Route(PATH, tools))
     app.add_middleware(McpRoute)
     app.add_middleware(Admitted, admission=admission)
@@ -121,6 +128,7 @@ def make_app(parts: Parts, local_token: str | None = None) -> FastAPI:
         authenticate=partial(authenticate, parts),
         settings=parts.settings,
         local_token=local_token,
+        refuse_page=lambda scope, error: error_page(Request(scope), error),
     )
     app.add_middleware(Requests)
     app.add_middleware(Measured, metrics=metrics)

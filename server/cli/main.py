@@ -37,6 +37,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "reflect": ("reflections", "Condense memories of one session, of all sessions, or of the pool."),
     "reflections": ("reflections", "List reflections, show the changes of one, or undo it."),
     "pack": ("sessions", "Show the context pack of a session."),
+    "open": ("open_page", "Open the page of the server in the browser: what memory holds, and why."),
     "status": ("status", "Show what memory contains, and how much of it cannot be found yet."),
     "briefing": ("briefing", "Show the most important memories of a project, and the state of its latest session."),
     "recall": ("memories", "Ask memory a question."),

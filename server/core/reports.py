@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from esker.server.core.counts import counted
+from esker.server.core.records import Kind
 from esker.server.core.redaction import redact
 
 _LONGEST_LINE = 300  # characters of a worker's output that a report repeats
@@ -69,6 +70,25 @@ class ProjectSummary:
     project: str
     memories: int
     latest_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class WeekSummary:
+    """How many live rows of a kind were said in the week that begins at `week`."""
+
+    week: datetime
+    kind: Kind
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class ClientSummary:
+    """A client, the number of its sessions and messages, and the time at which its latest message arrived."""
+
+    client: str
+    sessions: int
+    messages: int
+    latest_at: datetime | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,8 @@
 
 It refuses, in this order: a foreign Host (a page of another site that resolves to this server), a foreign Origin, a
 body over the limit, an address with a NUL, too many requests, and a missing, insufficient or bound key. Only the
-health checks need no key. `docs/decisions/local-access.md` says when the owner of the server needs none.
+health checks and the way to sign in to the page need no key. `docs/decisions/local-access.md` says when the owner
+server needs none.
 """
 
 import asyncio
@@ -12,6 +13,8 @@ import re
 from typing import Protocol
 
 from starlette.datastructures import Headers
+from starlette.requests import HTTPConnection
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from esker.server.core.config.settings import Settings
@@ -24,15 +27,19 @@ from esker.server.rest.problems import ProblemResponse, problem, problem_of
 from esker.server.usecases.authenticate import check_scope
 
 OPEN_PATHS = frozenset({"/livez", "/readyz"})
+COOKIE = "esker_key"
+"""The cookie in which a browser keeps the key for the page. Nothing but the page accepts it."""
+_PAGE = re.compile(r"/|/ui(?:/.*)?")
+_SIGNING_IN = re.compile(r"/ui/(?:log(?:in|out)|link/[^/]+|static/[^/]+)")
 _LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]", "::1"})
 # POSTs that only read; MCP tools that write check the key's scope themselves.
-_READING_POSTS = re.compile(r"/v1/recall|/mcp|/v1/sessions/[^/]+/context")
+_READING_POSTS = re.compile(r"/v1/recall|/mcp|/v1/sessions/[^/]+/context|/v1/login-links")
 _READING = frozenset({"GET", "HEAD", "OPTIONS"})
-_FORGETTING = re.compile(r"/v1/(?:forget|quarantines|retention)")
+_FORGETTING = re.compile(r"/v1/(?:forget|quarantines|retention)|/ui/memories/[^/]+/forget")
 # It searches every text, and answers whether some words are stored.
 _PROOF = re.compile(r"/v1/forget/[^/]+")
 # Only a person who runs a pool says what is a person's word.
-_OF_OPERATORS = re.compile(r"/v1/audit|/v1/memories/[^/]+/confirm")
+_OF_OPERATORS = re.compile(r"/v1/audit|/(?:v1|ui)/memories/[^/]+/confirm")
 # Headers of proxies: such a request may come from anywhere.
 _FORWARDED = re.compile(r"forwarded|via|x-real-ip|x-forwarded-.*")
 
@@ -51,6 +58,14 @@ class Authenticate(Protocol):
         ...
 
 
+class Refuse(Protocol):
+    """Returns the answer to a request that is refused."""
+
+    def __call__(self, scope: Scope, error: EskerError) -> Response:
+        """Return the answer."""
+        ...
+
+
 def is_loopback(host: str) -> bool:
     """Return whether an address to listen on can be reached only from this machine."""
     try:
@@ -62,10 +77,18 @@ def is_loopback(host: str) -> bool:
 class Access:
     """ASGI middleware that passes a request on with `scope["state"]["principal"]` set, or refuses it."""
 
-    def __init__(self, app: ASGIApp, authenticate: Authenticate, settings: Settings, local_token: str | None) -> None:
-        """`local_token` is the owner's; None if there is none."""
+    def __init__(
+        self,
+        app: ASGIApp,
+        authenticate: Authenticate,
+        settings: Settings,
+        local_token: str | None,
+        refuse_page: Refuse,
+    ) -> None:
+        """`local_token` is the owner's; None if there is none. `refuse_page` answers what a browser may not see."""
         self._app = app
         self._authenticate = authenticate
+        self._refuse_page = refuse_page
         self._hosts = hosts_for(settings.host, settings.allowed_hosts)
         self._max_body_bytes = settings.max_body_bytes
         self._trusted_proxies = settings.trusted_proxies
@@ -87,13 +110,15 @@ class Access:
         if "\0" in scope["path"] or b"%00" in scope["query_string"]:
             await problem(404, "The address contains a NUL.")(scope, receive, send)
             return
-        if scope["path"] not in OPEN_PATHS:
+        if not is_open(scope["path"]):
             try:
                 principal = await self._principal(scope, headers)
                 check_scope(principal, needed_scope(scope["method"], scope["path"]))
                 check_binding(principal, scope["method"], scope["path"])
             except EskerError as error:
-                await problem_of(error)(scope, receive, send)
+                is_page = _PAGE.fullmatch(scope["path"])
+                refusal = self._refuse_page(scope, error) if is_page else problem_of(error)
+                await refusal(scope, receive, send)
                 return
             scope.setdefault("state", {})["principal"] = principal
         await self._app(scope, self._limited(receive), send)
@@ -103,7 +128,7 @@ class Access:
 
         A request with a right key counts for the key, every other one for its address.
         """
-        key = _bearer(headers)
+        key = _bearer(headers) or (_cookie(scope) if _PAGE.fullmatch(scope["path"]) else None)
         if await self._is_owner(scope, headers, key):
             return await self._authenticate(key, is_owner=True)
         if key is None:
@@ -207,6 +232,16 @@ def _bearer(headers: Headers) -> str | None:
     if kind.lower() != "bearer" or not key.strip():
         raise Unauthorized("The Authorization header must be 'Bearer <key>'.")
     return key.strip()
+
+
+def _cookie(scope: Scope) -> str | None:
+    """Return the key that the browser keeps for the page."""
+    return HTTPConnection(scope).cookies.get(COOKIE)
+
+
+def is_open(path: str) -> bool:
+    """Return whether a path needs no key."""
+    return path in OPEN_PATHS or _SIGNING_IN.fullmatch(path) is not None
 
 
 def _network(address: str) -> str:

@@ -15,7 +15,7 @@ _OF_A_PROJECT = re.compile(
     | POST\ /v1/memories/batch
     | (?:GET|PATCH)\ /v1/memories/[^/]+
     | GET\ /v1/memories/[^/]+/sources
-    | POST\ /v1/recall
+    | POST\ /v1/(?:recall|login-links)
     | GET\ /v1/reflections(?:/[^/]+(?:/diff)?)?
     | POST\ /v1/reflections/[^/]+/undo
     | GET\ /v1/(?:briefing|projects|status|key)

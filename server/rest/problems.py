@@ -69,10 +69,14 @@ def problem(status: int, detail: str, *, hint: str | None = None, invalid: Seque
     return ProblemResponse(body, status, headers)
 
 
+def status_of(error: errors.EskerError) -> int:
+    """Return the HTTP status of an error."""
+    return next((status for kind, status in STATUS if isinstance(error, kind)), 500)
+
+
 def problem_of(error: errors.EskerError) -> ProblemResponse:
     """Return the problem document of an EskerError."""
-    status = next((status for kind, status in STATUS if isinstance(error, kind)), 500)
-    answer = problem(status, str(error), hint=error.hint)
+    answer = problem(status_of(error), str(error), hint=error.hint)
     if isinstance(error, errors.TooManyRequests):
         answer.headers["Retry-After"] = str(max(1, math.ceil(error.seconds)))
     return answer

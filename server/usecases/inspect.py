@@ -20,13 +20,14 @@ async def database_facts(parts: Parts) -> DatabaseFacts:
 
 async def stuck(parts: Parts) -> dict[str, Stuck]:
     """Return the stuck work, by the pool's name; pools without any are left out."""
-    found: dict[str, Stuck] = {}
-    for pool in await pools.listed(parts.database):
-        async with parts.database.tenant(pool.id) as connection:
-            there = await inspection.stuck(connection, parts.clock(), parts.clock() - _PATIENCE)
-        if there != _NOT_STUCK:
-            found[pool.name] = there
-    return found
+    found = {pool.name: await stuck_in(parts, pool.id) for pool in await pools.listed(parts.database)}
+    return {name: there for name, there in found.items() if there != _NOT_STUCK}
+
+
+async def stuck_in(parts: Parts, pool_id: str) -> Stuck:
+    """Return the stuck work of one pool."""
+    async with parts.database.tenant(pool_id) as connection:
+        return await inspection.stuck(connection, parts.clock(), parts.clock() - _PATIENCE)
 
 
 async def active_spaces(parts: Parts) -> set[str]:

@@ -27,7 +27,7 @@ from esker.server.core.errors import Forbidden
 from esker.server.core.records import JobKind, Principal
 from esker.server.db.database import Database
 from esker.server.db.embedded import OWNER, Cluster
-from esker.server.rest.access import OPEN_PATHS
+from esker.server.rest.access import is_open
 from esker.server.rest.bound_keys import check_binding
 from esker.server.tools.instructions import INSTRUCTIONS
 from esker.server.tools.scopes import SCOPES as TOOLS
@@ -55,7 +55,8 @@ from tests.support.waiting import PATIENCE
 class Ask:
     """One request; kinds of ids in braces. `same` is whether its answer does not depend on when it is asked.
 
-    `name` says that it takes a name which a pool has only once, so that one of another project is refused.
+    `name` says that it takes a name which a pool has only once, so that one of another project is refused. With a
+    `form` it is sent as a page of the server sends it.
     """
 
     query: dict[str, Any] = field(default_factory=dict[str, Any])
@@ -63,6 +64,7 @@ class Ask:
     path: dict[str, str] = field(default_factory=dict[str, str])
     same: bool = True
     name: bool = False
+    form: dict[str, str] | None = None
 
 
 MEMORY_IDS = [Ask(path={"memory_id": kind}) for kind in ("{memory}", "{observation}", "{passage}")]
@@ -151,6 +153,39 @@ ROUTES: dict[tuple[str, str], list[Ask]] = {
     ("GET", "/v1/key"): [Ask()],
     ("GET", "/v1/audit"): [Ask({"actor": "{key}"}), Ask({"before": "{entry}"}), Ask(same=False)],
     ("GET", "/v1/status"): [Ask(same=False)],
+    ("POST", "/v1/login-links"): [],  # see test_a_link_signs_in_once; a link has the rights of its own request
+    ("GET", "/"): [Ask(same=False)],
+    ("GET", "/ui/search"): [
+        Ask({"q": "{word} boat ripe"}, same=False),
+        Ask({"q": "boat", "project": "{project}"}, same=False),
+    ],
+    ("GET", "/ui/memories"): [
+        Ask({"superseded": "true"}, same=False),
+        Ask({"project": "{project}"}, same=False),
+        Ask({"before": "{memory}"}),
+    ],
+    ("GET", "/ui/memories/{memory_id}"): MEMORY_IDS,
+    ("POST", "/ui/memories/{memory_id}/edit"): [
+        Ask(path=each.path, form={"content": "Changed.", "priority": "high"}) for each in MEMORY_IDS
+    ],
+    ("POST", "/ui/memories/{memory_id}/confirm"): [Ask(path=each.path, form={}) for each in MEMORY_IDS],
+    ("GET", "/ui/memories/{memory_id}/forget"): MEMORY_IDS,
+    ("POST", "/ui/memories/{memory_id}/forget"): [
+        Ask(path=each.path, form={"messages": "true"}) for each in MEMORY_IDS
+    ],
+    ("GET", "/ui/sessions"): [Ask(same=False)],
+    ("GET", "/ui/sessions/{session_id}"): SESSION,
+    ("GET", "/ui/sessions/{session_id}/pack"): SESSION,
+    ("GET", "/ui/reflections"): [Ask(same=False), Ask({"before": "{reflection}"})],
+    ("GET", "/ui/reflections/{reflection_id}"): REFLECTION,
+    ("POST", "/ui/reflections/{reflection_id}/undo"): [Ask(path=each.path, form={}) for each in REFLECTION],
+    ("GET", "/ui/operations"): [Ask(same=False)],
+    ("GET", "/ui/login"): [Ask()],
+    ("POST", "/ui/login"): [],  # it keeps what it is given, see tests/api/test_page.py
+    ("POST", "/ui/logout"): [Ask(form={})],
+    ("GET", "/ui/link/{code}"): [Ask(path={"code": "{memory}"})],
+    ("GET", "/ui/static/{name}"): [Ask(path={"name": "esker.css"})],
+    ("GET", "/ui/{path:path}"): [Ask(path={"path:path": "{memory}"})],
     ("GET", "/livez"): [Ask()],
     ("GET", "/readyz"): [Ask()],
     ("GET", "/metrics"): [Ask(same=False)],
@@ -179,6 +214,23 @@ CROSSING = {
     ("GET", "/v1/spend"),
     ("GET", "/v1/audit"),
     ("GET", "/metrics"),
+    # The page counts what is in the whole pool.
+    ("GET", "/"),
+    ("GET", "/ui/search"),
+    ("GET", "/ui/memories"),
+    ("GET", "/ui/memories/{memory_id}"),
+    ("POST", "/ui/memories/{memory_id}/edit"),
+    ("POST", "/ui/memories/{memory_id}/confirm"),
+    ("GET", "/ui/memories/{memory_id}/forget"),
+    ("POST", "/ui/memories/{memory_id}/forget"),
+    ("GET", "/ui/sessions"),
+    ("GET", "/ui/sessions/{session_id}"),
+    ("GET", "/ui/sessions/{session_id}/pack"),
+    ("GET", "/ui/reflections"),
+    ("GET", "/ui/reflections/{reflection_id}"),
+    ("POST", "/ui/reflections/{reflection_id}/undo"),
+    ("GET", "/ui/operations"),
+    ("GET", "/ui/{path:path}"),
 }
 
 TOOL_CALLS: dict[str, list[dict[str, Any]]] = {
@@ -218,6 +270,7 @@ ASKING_VERBS: dict[str, list[list[str]]] = {
     "expand": [["{memory}"], ["{passage}"]],
     "memories": [["--limit", "1000"], ["--project", "{project}"]],
     "remember": [["Mine from the command line.", "--project", "mine"]],
+    "open": [["--no-browser"]],
     "forget": [["{memory}", "--messages"], ["{passage}"]],
     "export": [["jsonl", "{folder}/pool.jsonl"], ["memory-md", "{folder}/MEMORY.md"], ["daily", "{folder}/logs"]],
     "quarantine": [[], ["--lift", "{quarantine}"], ["--session", "{session}"]],
@@ -338,6 +391,9 @@ async def ask(two: Two, method: str, path: str, ask: Ask, ids: dict[str, str]) -
     for name, kind in ask.path.items():
         path = path.replace(f"{{{name}}}", kind)
     query = filled_in(ask.query, ids)
+    if ask.form is not None:
+        headers = {"Origin": two.url}
+        return await two.mine.client.request(method, filled_in(path, ids), data=ask.form, headers=headers)
     return await two.mine.client.request(method, filled_in(path, ids), params=query, json=filled_in(ask.body, ids))
 
 
@@ -375,8 +431,8 @@ def test_every_route_is_decided_for_keys_of_a_project() -> None:
             return True
         return False
 
-    open_to_all = {("GET", path) for path in OPEN_PATHS}
-    assert {route for route in of_the_app() - open_to_all if is_refused(*route)} == CROSSING
+    needs_a_key = {route for route in of_the_app() if not is_open(re.sub(r"\{\w+\}", "x", route[1]))}
+    assert {route for route in needs_a_key if is_refused(*route)} == CROSSING
 
 
 @pytest.mark.parametrize("route", ROUTES, ids=" ".join)

@@ -1,0 +1,123 @@
+"""Memories: a list with filters, and one row with its evidence, from where it is edited, confirmed and forgotten."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Form, Query, Request, Response
+from fastapi.responses import RedirectResponse
+
+from esker.server.core.facts.forgetting import ForgetRequest, Selection
+from esker.server.core.recall.expansion import ExpandedMemory
+from esker.server.core.records import KINDS, PRIORITIES, Filter, Priority, at_least
+from esker.server.rest.context import WithParts, WithPrincipal
+from esker.server.usecases.audit_trail import record_page
+from esker.server.usecases.binding import bound_project
+from esker.server.usecases.confirm import confirm
+from esker.server.usecases.correct import Correction, correct
+from esker.server.usecases.expand import ExpandRequest, expand
+from esker.server.usecases.forget import forget, plan_forgetting
+from esker.server.usecases.know_project import list_projects
+from esker.server.usecases.name_project import stored_name
+from esker.server.usecases.remember import list_memories
+from esker.server.web.page_route import ChosenKind, FormText, PageRoute
+from esker.server.web.rendering import HEADERS, page
+from esker.server.web.search import MOST_PROJECTS
+
+router = APIRouter(prefix="/ui/memories", route_class=PageRoute, include_in_schema=False)
+
+_ON_A_PAGE = 50
+_AROUND = 2
+_EVIDENCE_TOKENS = 20_000
+
+
+@router.get("")
+async def show_memories(
+    request: Request,
+    parts: WithParts,
+    principal: WithPrincipal,
+    project: str = "",
+    kind: ChosenKind = None,
+    min_priority: Priority = "low",
+    superseded: bool = False,
+    before: str | None = None,
+) -> Response:
+    """List rows, newest first."""
+    filters = Filter(
+        moment=parts.clock(),
+        project=stored_name(bound_project(principal, project or None)),
+        kinds=[kind] if kind else None,
+        priorities=at_least(min_priority),
+        with_superseded=superseded,
+    )
+    found = await list_memories(parts, principal.pool_id, filters, before=before, limit=_ON_A_PAGE)
+    await record_page(parts, principal, "memory.list", principal.pool_name, len(found))
+    return page(
+        request,
+        "memories.html",
+        rows=found,
+        next=found[-1].id if len(found) == _ON_A_PAGE else None,
+        filters=filters,
+        kind=kind,
+        min_priority=min_priority,
+        kinds=KINDS,
+        priorities=PRIORITIES,
+        projects=await list_projects(parts, principal.pool_id, MOST_PROJECTS),
+        query=request.query_params,
+    )
+
+
+@router.get("/{memory_id}")
+async def show_memory(request: Request, memory_id: str, parts: WithParts, principal: WithPrincipal) -> Response:
+    """Show one row, or a passage, with the rows that it was drawn from and the messages in which it was said."""
+    found = await expand(parts, principal.pool_id, ExpandRequest(memory_id, _AROUND, _EVIDENCE_TOKENS))
+    is_memory = isinstance(found.expanded, ExpandedMemory)
+    return page(request, "memory.html", found=found, is_memory=is_memory, priorities=PRIORITIES)
+
+
+@router.post("/{memory_id}/edit")
+async def edit(
+    memory_id: str,
+    content: FormText,
+    priority: Annotated[Priority, Form()],
+    parts: WithParts,
+    principal: WithPrincipal,
+) -> Response:
+    """Replace a row by one with other words or another priority, and show the new one."""
+    row = await correct(parts, principal, memory_id, Correction(content=content.strip(), priority=priority))
+    return RedirectResponse(f"/ui/memories/{row.id}", 303, HEADERS)
+
+
+@router.post("/{memory_id}/confirm")
+async def confirm_row(memory_id: str, parts: WithParts, principal: WithPrincipal) -> Response:
+    """Confirm a row that an agent wrote as a person's word."""
+    row = await confirm(parts, principal, memory_id)
+    return RedirectResponse(f"/ui/memories/{row.id}", 303, HEADERS)
+
+
+@router.get("/{memory_id}/forget")
+async def show_forgetting(
+    request: Request,
+    memory_id: str,
+    parts: WithParts,
+    principal: WithPrincipal,
+    messages: Annotated[bool, Query()] = False,
+) -> Response:
+    """Show all that would be forgotten with a row; nothing changes."""
+    plan = await plan_forgetting(parts, principal.pool_id, _forgetting(memory_id, messages=messages))
+    return page(request, "forget.html", memory_id=memory_id, plan=plan, messages=messages)
+
+
+@router.post("/{memory_id}/forget")
+async def forget_row(
+    request: Request,
+    memory_id: str,
+    parts: WithParts,
+    principal: WithPrincipal,
+    messages: Annotated[bool, Form()] = False,
+) -> Response:
+    """Forget a row with everything that was drawn from it or repeats it, and show the receipt."""
+    receipt = await forget(parts, principal, _forgetting(memory_id, messages=messages))
+    return page(request, "receipt.html", receipt=receipt)
+
+
+def _forgetting(memory_id: str, *, messages: bool) -> ForgetRequest:
+    return ForgetRequest(Selection(ids=[memory_id]), messages=messages)

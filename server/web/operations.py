@@ -1,0 +1,36 @@
+"""Operations: the state of the server, failed work with its errors, spending, and the audit trail."""
+
+from fastapi import APIRouter, Request, Response
+
+from esker.server.rest.context import WithParts, WithPrincipal
+from esker.server.usecases.audit_trail import read_audit
+from esker.server.usecases.inspect import stuck_in
+from esker.server.usecases.pool_status import pool_status
+from esker.server.usecases.report_status import pool_backlog, readiness
+from esker.server.usecases.spending import report_spending
+from esker.server.web.page_route import PageRoute
+from esker.server.web.rendering import page
+
+router = APIRouter(prefix="/ui", route_class=PageRoute, include_in_schema=False)
+
+_DAYS = 30
+_MOST_ENTRIES = 50
+
+
+@router.get("/operations")
+async def show_operations(request: Request, parts: WithParts, principal: WithPrincipal) -> Response:
+    """Show how the server is and what waits; to a key with the scope `admin` also who did what."""
+    pool_id = principal.pool_id
+    entries = None
+    if "admin" in principal.scopes:
+        entries = await read_audit(parts, pool_id, actor=None, action=None, before=None, limit=_MOST_ENTRIES)
+    return page(
+        request,
+        "operations.html",
+        readiness=await readiness(parts),
+        pool=await pool_status(parts, pool_id, principal.pool_name),
+        backlog=await pool_backlog(parts, pool_id),
+        stuck=await stuck_in(parts, pool_id),
+        spending=await report_spending(parts, pool_id, _DAYS),
+        entries=entries,
+    )

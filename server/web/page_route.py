@@ -1,0 +1,59 @@
+"""A route of the page: errors are pages, and a change comes from a page of this server."""
+
+from collections.abc import Callable, Coroutine
+from typing import Annotated, Any
+
+from fastapi import Form, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
+from pydantic import AfterValidator, BeforeValidator
+from starlette.datastructures import Headers
+
+from esker.server.core.errors import EskerError, Forbidden, InvalidInput
+from esker.server.core.json_input import clean_text
+from esker.server.core.records import Kind
+from esker.server.rest.problems import status_of
+from esker.server.web.rendering import page
+
+FormText = Annotated[str, Form(max_length=100_000), AfterValidator(clean_text)]
+"""A field of a form, cleaned as JSON is."""
+ChosenKind = Annotated[Kind | None, BeforeValidator(lambda chosen: chosen or None)]
+"""The kind that was chosen in a list whose first entry, for all kinds, is empty."""
+_CHANGING = frozenset({"POST", "PUT", "PATCH", "DELETE"})
+
+
+def error_page(request: Request, error: EskerError) -> Response:
+    """Return the page for an error: what happened, and what to do next. Without a right key, it asks for one."""
+    status = status_of(error)
+    template = "login.html" if status == 401 else "error.html"
+    return page(request, template, status, code=status, problem=str(error), hint=error.hint)
+
+
+class PageRoute(APIRoute):
+    """A route that answers with a page in every case."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """Return the route's handler, which shows errors as pages and refuses the forms of other sites."""
+        handle = super().get_route_handler()
+
+        async def handle_as_page(request: Request) -> Response:
+            try:
+                if request.method in _CHANGING:
+                    _require_own_page(request.headers)
+                return await handle(request)
+            except EskerError as error:
+                return error_page(request, error)
+            except RequestValidationError:
+                return error_page(request, InvalidInput("A field of this address or form has a wrong value."))
+
+        return handle_as_page
+
+
+def _require_own_page(headers: Headers) -> None:
+    """Raise Forbidden unless the browser says that a page of this server sent the form.
+
+    A form of another site would be sent with the cookie of this one, or over the owner's connection. A foreign Origin
+    has been refused by now; here one has to be there.
+    """
+    if "origin" not in headers and headers.get("sec-fetch-site") != "same-origin":
+        raise Forbidden("This form was not sent from a page of this server.", hint="Use the API for programs.")

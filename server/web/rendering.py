@@ -1,0 +1,81 @@
+"""Pages from templates, with the headers that keep a browser from running or loading anything of others."""
+
+import json
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from starlette.requests import Request
+from starlette.responses import HTMLResponse
+
+from esker.server import VERSION
+from esker.server.core.clock import age
+from esker.server.core.records import Principal
+from esker.server.usecases.parts import Parts
+
+# No inline script or style runs, so that a memory which gets through the escaping still does nothing.
+_POLICY = "; ".join(
+    (
+        "default-src 'none'",
+        "script-src 'self'",
+        "style-src 'self'",
+        "img-src 'self' data:",
+        "connect-src 'self'",
+        "form-action 'self'",
+        "base-uri 'none'",
+        "frame-ancestors 'none'",
+    )
+)
+HEADERS: Mapping[str, str] = {
+    "Content-Security-Policy": _POLICY,
+    "X-Content-Type-Options": "nosniff",
+    # With `no-referrer`, a browser would not say which page a form comes from.
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+"""The headers of every page."""
+
+
+def page(request: Request, template: str, status: int = 200, **values: Any) -> HTMLResponse:
+    """Return a page made from a template, with `values` and the caller of the request."""
+    principal: Principal | None = getattr(request.state, "principal", None)
+    parts: Parts = request.app.state.parts
+    given = {"who": principal, "path": request.url.path, "now": parts.clock(), **values}
+    shown = _TEMPLATES.get_template(template).render(given)
+    return HTMLResponse(shown, status, HEADERS)
+
+
+def _moment(moment: datetime) -> str:
+    return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+
+
+def _ago(moment: datetime, now: datetime) -> str:
+    return age(now - moment)
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if isinstance(value, int) else f"{value:,.2f}"
+
+
+def _shown_json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, indent=2, default=str)
+
+
+def _environment() -> Environment:
+    made = Environment(
+        loader=FileSystemLoader(Path(__file__).parent / "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    filters: dict[str, Callable[..., object]] = {"moment": _moment, "ago": _ago, "number": _number}
+    made.filters.update(filters, shown_json=_shown_json)  # pyright: ignore[reportUnknownMemberType]
+    made.globals.update(version=VERSION)  # pyright: ignore[reportUnknownMemberType]
+    return made
+
+
+_TEMPLATES = _environment()

@@ -1,0 +1,66 @@
+"""Sessions: a list, the timeline of one, and its pack as the agent sees it."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request, Response
+
+from esker.server.core.page_cursor import PageCursor, read_cursor
+from esker.server.rest.context import SHOWS_PACK, WithParts, WithPrincipal
+from esker.server.usecases.audit_trail import record_page
+from esker.server.usecases.open_session import list_sessions
+from esker.server.usecases.session_memory import session_memory
+from esker.server.usecases.show_pack import show_pack
+from esker.server.usecases.timeline import get_timeline
+from esker.server.web.page_route import PageRoute
+from esker.server.web.rendering import page
+
+router = APIRouter(prefix="/ui/sessions", route_class=PageRoute, include_in_schema=False)
+
+_ON_A_PAGE = 50
+_MESSAGES = 60
+
+
+@router.get("")
+async def show_sessions(
+    request: Request, parts: WithParts, principal: WithPrincipal, before: str | None = None
+) -> Response:
+    """List sessions, the most recently begun first."""
+    found = await list_sessions(
+        parts,
+        principal.pool_id,
+        external_id=None,
+        unobserved=False,
+        unreflected=False,
+        before=read_cursor(before) if before else None,
+        limit=_ON_A_PAGE,
+    )
+    cursor = str(PageCursor(found[-1].begun_at, found[-1].id)) if len(found) == _ON_A_PAGE else None
+    return page(request, "sessions.html", sessions=found, next=cursor)
+
+
+@router.get("/{session_id}")
+async def show_session(
+    request: Request,
+    session_id: str,
+    parts: WithParts,
+    principal: WithPrincipal,
+    after: Annotated[int, Query(ge=0, le=2**62)] = 0,
+) -> Response:
+    """Show the messages of a session with the groups and rows that were made from them."""
+    found = await get_timeline(parts, principal.pool_id, session_id, after=after, limit=_MESSAGES)
+    await record_page(parts, principal, "session.read", session_id, len(found.moments))
+    last = found.moments[-1].message.seq if found.moments else after
+    return page(
+        request,
+        "session.html",
+        found=found,
+        memory=await session_memory(parts, principal.pool_id, session_id),
+        before=max(0, after - _MESSAGES) if after else None,
+        next=last if last < found.session.last_seq else None,
+    )
+
+
+@router.get("/{session_id}/pack", dependencies=SHOWS_PACK)
+async def show_its_pack(request: Request, session_id: str, parts: WithParts, principal: WithPrincipal) -> Response:
+    """Show the pack of a session, and why each row is in it or just missed it."""
+    return page(request, "pack.html", found=await show_pack(parts, principal.pool_id, session_id))

@@ -1,0 +1,186 @@
+"""The page: every part answers, shows words as words, and changes only what a form of its own asks for."""
+
+from datetime import UTC, datetime, timedelta
+
+import httpx2
+import pytest
+
+from esker.server.core.reports import WeekSummary
+from esker.server.rest.access import COOKIE
+from esker.server.usecases.authenticate import create_key
+from esker.server.usecases.overview import WEEKS
+from esker.server.usecases.parts import Parts
+from esker.server.web.login import LINK_SECONDS, LoginLinks
+from esker.server.web.overview import weeks_of
+from tests.support.kept_servers import KeptServer
+from tests.support.pages import HOSTILE, shown_pool
+from tests.support.waiting import PATIENCE
+
+
+def from_page(client: httpx2.AsyncClient) -> dict[str, str]:
+    """Return the header by which a browser says that a page of the server sends a form."""
+    return {"Origin": str(client.base_url).rstrip("/")}
+
+
+async def noted(client: httpx2.AsyncClient, content: str = "The boat is blue.") -> str:
+    """Write a note and return its id."""
+    return (await client.post("/v1/memories", json={"content": content})).json()["id"]
+
+
+async def test_every_page_shows_hostile_words_as_words_and_runs_no_script_of_others(client: httpx2.AsyncClient) -> None:
+    pool = await shown_pool(client)
+    for path in pool.paths:
+        answer = await client.get(path)
+        assert (answer.status_code, answer.headers["content-type"]) == (200, "text/html; charset=utf-8"), path
+        assert not [words for words in HOSTILE if "<" in words and words in answer.text], path
+        assert answer.headers["content-security-policy"].startswith("default-src 'none'; script-src 'self'"), path
+        assert "'unsafe" not in answer.headers["content-security-policy"], path
+        assert answer.headers["cache-control"] == "no-store", path
+
+
+async def test_once_a_key_exists_every_page_asks_for_one_and_shows_nothing(
+    kept_server: KeptServer, client: httpx2.AsyncClient, parts: Parts
+) -> None:
+    await noted(client)
+    key = (await create_key(parts, name="k", pool="default")).key
+    async with httpx2.AsyncClient(base_url=kept_server.url, timeout=PATIENCE) as browser:
+        for path in ("/", "/ui/search?q=boat", "/ui/memories", "/ui/nowhere"):
+            refused = await browser.get(path)
+            assert (refused.status_code, 'name="key"' in refused.text, "blue" in refused.text) == (401, True, False)
+        signed_in = await browser.post("/ui/login", data={"key": key}, headers=from_page(browser))
+        assert (signed_in.status_code, signed_in.headers["location"]) == (303, "/")
+        kept = signed_in.headers["set-cookie"].lower()
+        assert "httponly" in kept
+        assert "samesite=lax" in kept
+        assert "blue" in (await browser.get("/ui/memories")).text
+        await browser.post("/ui/logout", headers=from_page(browser))
+        assert (await browser.get("/ui/memories")).status_code == 401
+
+
+async def test_the_cookie_of_the_page_opens_nothing_else(
+    kept_server: KeptServer, client: httpx2.AsyncClient, parts: Parts
+) -> None:
+    key = (await create_key(parts, name="k", pool="default")).key
+    async with httpx2.AsyncClient(base_url=kept_server.url, timeout=PATIENCE, cookies={COOKIE: key}) as browser:
+        assert (await browser.get("/")).status_code == 200
+        for path in ("/v1/memories", "/mcp", "/metrics", "/openapi.json"):
+            assert (await browser.get(path)).status_code == 401, path
+
+
+async def test_a_form_that_no_page_of_the_server_sent_changes_nothing(client: httpx2.AsyncClient) -> None:
+    memory = await noted(client)
+    for headers in ({}, {"Origin": "https://evil.example"}, {"Origin": "null"}, {"Sec-Fetch-Site": "cross-site"}):
+        for path, fields in (
+            (f"/ui/memories/{memory}/forget", {}),
+            (f"/ui/memories/{memory}/edit", {"content": "The boat is red.", "priority": "high"}),
+            ("/ui/login", {"key": "esk_x"}),
+        ):
+            assert (await client.post(path, data=fields, headers=headers)).status_code == 403, (path, headers)
+    assert (await client.get(f"/v1/memories/{memory}")).json()["superseded_at"] is None
+
+
+async def test_an_edited_row_supersedes_the_old_one(client: httpx2.AsyncClient) -> None:
+    memory = await noted(client)
+    fields = {"content": "The boat is red.", "priority": "high"}
+    edited = await client.post(f"/ui/memories/{memory}/edit", data=fields, headers=from_page(client))
+    new = edited.headers["location"].rpartition("/")[2]
+    row = (await client.get(f"/v1/memories/{new}")).json()
+    assert (row["content"], row["priority"]) == ("The boat is red.", "high")
+    assert (await client.get(f"/v1/memories/{memory}")).json()["superseded_by"] == new
+    again = await client.post(f"/ui/memories/{memory}/edit", data=fields, headers=from_page(client))
+    assert (again.status_code, "replaced by" in again.text) == (409, True)
+
+
+async def test_a_filter_that_is_left_open_filters_nothing(client: httpx2.AsyncClient) -> None:
+    await noted(client)
+    for path in ("/ui/memories", "/ui/search?q=boat"):
+        open_filters = "project=&kind=&min_priority=low"
+        assert "blue" in (await client.get(f"{path}{'&' if '?' in path else '?'}{open_filters}")).text
+        kept_out = await client.get(f"{path}{'&' if '?' in path else '?'}kind=reflection")
+        assert (kept_out.status_code, "blue" in kept_out.text) == (200, False)
+
+
+async def test_forgetting_shows_the_cascade_first_and_then_a_receipt(client: httpx2.AsyncClient) -> None:
+    memory = await noted(client)
+    plan = await client.get(f"/ui/memories/{memory}/forget")
+    assert ("1 memories" in plan.text, "The boat is blue." in plan.text) == (True, True)
+    assert (await client.get(f"/v1/memories/{memory}")).status_code == 200
+    receipt = await client.post(f"/ui/memories/{memory}/forget", headers=from_page(client))
+    assert (receipt.status_code, "fgt_" in receipt.text) == (200, True)
+    gone = await client.get(f"/ui/memories/{memory}")
+    assert (gone.status_code, "There is no memory" in gone.text) == (404, True)
+
+
+async def test_a_key_sees_only_the_actions_of_its_scopes_and_cannot_take_the_others(
+    kept_server: KeptServer, client: httpx2.AsyncClient, parts: Parts
+) -> None:
+    memory = await noted(client)
+    reading = (await create_key(parts, name="r", pool="default", scopes=["read"])).key
+    async with httpx2.AsyncClient(base_url=kept_server.url, timeout=PATIENCE, cookies={COOKIE: reading}) as browser:
+        shown = (await browser.get(f"/ui/memories/{memory}")).text
+        assert ("blue" in shown, "Save as" in shown, "Forget it" in shown) == (True, False, False)
+        assert "scope <code>admin</code>" in (await browser.get("/ui/operations")).text
+        for action in ("edit", "confirm", "forget"):
+            fields = {"content": "Red.", "priority": "high"}
+            refused = await browser.post(f"/ui/memories/{memory}/{action}", data=fields, headers=from_page(browser))
+            assert (refused.status_code, "does not have the scope" in refused.text) == (403, True), action
+
+
+async def test_a_link_signs_in_once(kept_server: KeptServer, client: httpx2.AsyncClient, parts: Parts) -> None:
+    key = (await create_key(parts, name="k", pool="default")).key
+    made = await client.post("/v1/login-links", headers={"Authorization": f"Bearer {key}"})
+    path = made.json()["path"]
+    async with httpx2.AsyncClient(base_url=kept_server.url, timeout=PATIENCE) as browser:
+        assert (await browser.get(path)).status_code == 303
+        assert (await browser.get("/")).status_code == 200
+    async with httpx2.AsyncClient(base_url=kept_server.url, timeout=PATIENCE) as other:
+        again = await other.get(path)
+        assert (again.status_code, "set-cookie" in again.headers) == (404, False)
+
+
+def test_a_link_expires() -> None:
+    now = [0.0]
+    links = LoginLinks(lambda: now[0])
+    code = links.made("k")
+    now[0] = LINK_SECONDS
+    with pytest.raises(Exception, match="older than a minute"):
+        links.taken(code)
+
+
+async def test_the_timeline_shows_a_row_at_the_message_it_was_taken_from(client: httpx2.AsyncClient) -> None:
+    pool = await shown_pool(client)
+    [path] = [path for path in pool.paths if path.startswith("/ui/sessions/") and not path.endswith("/pack")]
+    query = {"session_id": path.rpartition("/")[2], "kind": "observation", "include_superseded": True}
+    rows = (await client.get("/v1/memories", params=query)).json()["memories"]
+    assert rows
+    shown = (await client.get(path)).text
+    for row in rows:
+        first = row["sources"][0]["seqs"][0]
+        item = shown.partition(f'value="{first}"')[2].partition('value="')[0]
+        assert f"/ui/memories/{row['id']}" in item
+
+
+async def test_looking_at_a_pack_freezes_none(client: httpx2.AsyncClient) -> None:
+    session = (await client.post("/v1/sessions", json={"client": "api", "external_id": "s"})).json()["id"]
+    assert "has no pack yet" in (await client.get(f"/ui/sessions/{session}/pack")).text
+    assert (await client.get(f"/v1/sessions/{session}/memory")).json()["pack_versions"] == []
+
+
+def test_the_chart_has_every_week_and_each_row_once() -> None:
+    now = datetime(2026, 11, 26, 15, tzinfo=UTC)  # a Thursday
+    monday = datetime(2026, 11, 23, tzinfo=UTC)
+    found = [WeekSummary(monday, "note", 3), WeekSummary(monday - timedelta(weeks=2), "observation", 2)]
+    weeks = weeks_of(found, now)
+    assert len(weeks) == WEEKS
+    assert weeks[-1].begins == monday
+    assert [week.rows for week in weeks[-3:]] == [2, 0, 3]
+    assert sum(week.rows for week in weeks) == 5
+
+
+@pytest.mark.parametrize(
+    "path", ["/ui/memories?kind=dream", "/ui/sessions?before=x", "/ui/sessions/ses_x", "/ui/nowhere"]
+)
+async def test_a_wrong_address_is_a_page_that_says_so(client: httpx2.AsyncClient, path: str) -> None:
+    answer = await client.get(path)
+    assert answer.status_code in (404, 422)
+    assert (answer.headers["content-type"], 'role="alert"' in answer.text) == ("text/html; charset=utf-8", True)

@@ -1,0 +1,127 @@
+"""The page in a real browser: by mouse, by keyboard, for screen readers, at phone width, with hostile memories."""
+
+import asyncio
+import shutil
+from collections.abc import AsyncGenerator
+
+import httpx2
+import pytest
+from axe_playwright_python.async_playwright import Axe
+from playwright.async_api import Browser, Page, async_playwright
+
+from tests.support.kept_servers import KeptServer
+from tests.support.pages import HOSTILE, ShownPool, shown_pool
+from tests.support.waiting import PATIENCE
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not here; Debian has the package chromium")
+
+# A browser of a test asks nobody but the server of the test, and root has no sandbox.
+_ALONE = ["no-sandbox", "disable-gpu", "disable-quic", "no-first-run", "disable-background-networking"]
+_ALONE += ["disable-component-update", "disable-sync"]
+
+
+@pytest.fixture(scope="session")
+async def browser() -> AsyncGenerator[Browser]:
+    """A Chromium without a window."""
+    async with async_playwright() as playwright:
+        started = await playwright.chromium.launch(
+            executable_path=CHROMIUM, args=[f"--{flag}" for flag in _ALONE], timeout=PATIENCE * 1_000
+        )
+        yield started
+        await started.close()
+
+
+@pytest.fixture
+async def pool(client: httpx2.AsyncClient) -> ShownPool:
+    """A pool whose words would be scripts if a page did not escape them."""
+    return await shown_pool(client)
+
+
+async def opened_page(browser: Browser, server: KeptServer, **options: object) -> Page:
+    """Return a page of a browser that knows the server's address and waits as long as tests do."""
+    context = await browser.new_context(base_url=server.url, **options)  # type: ignore[arg-type]
+    context.set_default_timeout(PATIENCE * 1_000)
+    return await context.new_page()
+
+
+async def test_no_memory_runs_as_a_script_and_no_page_has_a_barrier(
+    browser: Browser, pool: ShownPool, kept_server: KeptServer
+) -> None:
+    axe = Axe()
+    for scheme in ("light", "dark"):
+        page = await opened_page(browser, kept_server, color_scheme=scheme)
+        errors: list[str] = []
+        page.on("console", lambda message, found=errors: found.append(message.text))
+        page.on("pageerror", lambda error, found=errors: found.append(str(error)))
+        for path in pool.paths:
+            await page.goto(path)
+            assert (await page.title()).endswith(" · Esker"), path
+            assert errors == [], path
+            # axe is a script of the test, which the page's policy keeps out; the tool brings it in from outside.
+            rules = {} if scheme == "light" else {"runOnly": ["color-contrast"]}
+            found = await axe.run(page, options={"resultTypes": ["violations"], **rules})
+            assert found.response["violations"] == [], (path, scheme)
+
+
+async def test_nothing_is_wider_than_a_phone(browser: Browser, pool: ShownPool, kept_server: KeptServer) -> None:
+    page = await opened_page(browser, kept_server, viewport={"width": 360, "height": 700})
+    for path in pool.paths:
+        await page.goto(path)
+        assert await page.evaluate("document.documentElement.scrollWidth") <= 360, path
+
+
+async def test_search_answers_while_one_types(browser: Browser, pool: ShownPool, kept_server: KeptServer) -> None:
+    page = await opened_page(browser, kept_server)
+    await page.goto("/ui/search")
+    await page.get_by_label("Question").press_sequentially("what is the note")
+    first = page.locator("#hits li").first
+    await first.wait_for()
+    assert HOSTILE[0] in (await first.inner_text())
+    assert "q=what" in page.url
+    await first.get_by_text("Score").click()
+    assert "Rank by words" in (await first.inner_text())
+    assert (await page.title()) == "Search · Esker"
+
+
+async def test_a_row_is_found_edited_and_forgotten_by_keyboard_alone(
+    browser: Browser, pool: ShownPool, kept_server: KeptServer
+) -> None:
+    page = await opened_page(browser, kept_server)
+    await page.goto("/")
+
+    async def press_until(selector: str) -> None:
+        """Press Tab until an element has the focus."""
+        for _ in range(60):
+            await page.keyboard.press("Tab")
+            if await page.evaluate("given => document.activeElement.matches(given)", selector):
+                return
+        pytest.fail(f"{selector} cannot be reached by Tab on {page.url}")
+
+    await press_until("input[type=search]")
+    await page.keyboard.type("note")
+    await page.keyboard.press("Enter")
+    await page.wait_for_url("**/ui/search?q=note")
+    await press_until("#hits a[href^='/ui/memories/']")
+    await page.keyboard.press("Enter")
+    await page.wait_for_url("**/ui/memories/*")
+    await press_until("textarea")
+    await page.keyboard.press("Control+A")
+    await page.keyboard.type("The note is short.")
+    await press_until("form[action$='/edit'] button")
+    await page.keyboard.press("Enter")
+    await page.get_by_text("The note is short.").first.wait_for()
+    await press_until("a[href$='/forget']")
+    await page.keyboard.press("Enter")
+    await page.wait_for_url("**/forget")
+    await press_until("button.danger")
+    await page.keyboard.press("Enter")
+    await page.get_by_text("It is forgotten").wait_for()
+
+
+async def test_the_page_works_without_scripts(browser: Browser, pool: ShownPool, kept_server: KeptServer) -> None:
+    page = await opened_page(browser, kept_server, java_script_enabled=False)
+    await page.goto("/")
+    await page.get_by_placeholder("Ask memory a question").fill("note")
+    await asyncio.gather(page.wait_for_url("**/ui/search?q=note"), page.get_by_role("button", name="Search").click())
+    assert await page.locator("#hits li").count() > 0
