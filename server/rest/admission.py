@@ -145,10 +145,11 @@ class Admitted:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on when it is its turn, or refuse it."""
-        if scope["type"] != "http" or scope["path"] in _NEVER_REFUSED or _waits_for_job(scope):
+        principal: Principal | None = scope.get("state", {}).get("principal")
+        # Health checks and signing in to the page have no caller.
+        if principal is None or scope["path"] in _NEVER_REFUSED or _waits_for_job(scope):
             await self._app(scope, receive, send)
             return
-        principal: Principal = scope["state"]["principal"]
         turn = _Admittance(self._admission, Caller(principal.pool_id, principal.actor))
 
         async def receive_all() -> Message:

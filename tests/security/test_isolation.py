@@ -372,7 +372,7 @@ def told(text: str, ids: dict[str, str]) -> str:
     for kind, given in ids.items():
         if kind not in ("entry", "other", "word"):  # they are parts of other words
             text = text.replace(given, f"<{kind}>")
-    text = re.sub(r"(fgt|qua)_\w{26}", "<made>", text)
+    text = re.sub(r"(fgt|qua)_\w{26}|req_[0-9a-f]+", "<made>", text)
     return re.sub(r"\d{4}-\d\d-\d\d[T ][0-9:.]+(Z|\+00:00)?", "<time>", text)
 
 
