@@ -7,6 +7,7 @@ that is open, neither end hears of it, and without a limit on this side a reques
 import asyncio
 import logging
 import os
+import select
 import socket
 import time
 from collections.abc import Generator
@@ -52,6 +53,13 @@ class LimitedConnection(AsyncConnection[TupleRow]):
         finally:
             timer.cancel()
             self.used_at = time.monotonic()
+
+    @property
+    def has_input(self) -> bool:
+        """Whether something came while nothing was asked: mostly the end of the connection."""
+        watched = select.poll()
+        watched.register(self.pgconn.socket, select.POLLIN)
+        return bool(watched.poll(0))
 
     @contextmanager
     def waiting(self, seconds: float) -> Generator[None]:

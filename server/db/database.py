@@ -219,8 +219,8 @@ class Database:
         await _know_vectors(connection)
 
     async def _check(self, connection: Connection) -> None:
-        """Raise an error for a connection that was idle and does not answer, so that the pool opens another one."""
-        if time.monotonic() - connection.used_at < _IDLE_SECONDS:
+        """Raise an error for a connection that was idle or has ended, and does not answer; the pool opens another."""
+        if time.monotonic() - connection.used_at < _IDLE_SECONDS and not connection.has_input:
             return
         try:
             with connection.waiting(min(_CHECK_SECONDS, self._answer_seconds)):

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncGenerator
 
+import psycopg
 import pytest
 
 from esker.server.core.errors import Unavailable
@@ -57,3 +58,12 @@ async def test_a_slow_statement_may_be_waited_for(network: SilentNetwork, pool_i
         with slow.waiting(60.0):
             slept = await slow.execute("SELECT pg_sleep(0.6) IS NOT NULL")
         assert await slept.fetchone() == (True,)
+
+
+async def test_connections_that_postgres_has_ended_are_not_handed_out(database_url: str, owner_url: str) -> None:
+    async with Database(database_url, connections=1) as database:
+        [[mine]] = [row.values() for row in await database.ask("SELECT pg_backend_pid() AS pid")]
+        with psycopg.connect(owner_url, autocommit=True) as owner:
+            # Its last words have arrived when it is gone.
+            owner.execute("SELECT pg_terminate_backend(%s, 60000)", [mine])
+        assert await database.ask(ONE) == [{"one": 1}]
