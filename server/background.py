@@ -16,6 +16,7 @@ from esker.server.usecases.cut_passages import cut_all_behind
 from esker.server.usecases.expire import mark_expired
 from esker.server.usecases.observe import observe_leased
 from esker.server.usecases.parts import Parts
+from esker.server.usecases.pool_turns import PoolTurns
 from esker.server.usecases.quarantine import extend_all_quarantines
 from esker.server.usecases.reflect import reflect_leased
 from esker.server.usecases.reflect_pool import reflect_pool_leased
@@ -75,7 +76,7 @@ async def run_jobs(parts: Parts) -> None:
     if not kinds:
         return
     wake = asyncio.Event()
-    free = asyncio.Semaphore(parts.settings.job_concurrency)
+    free, turns = asyncio.Semaphore(parts.settings.job_concurrency), PoolTurns()
     resumed = False
     async with asyncio.TaskGroup() as running, listening(parts.database.direct_url, "esker_jobs", wake):
         while True:
@@ -85,8 +86,8 @@ async def run_jobs(parts: Parts) -> None:
                 if not resumed:
                     await resume_paused_jobs(parts)
                     resumed = True
-                while lease := await _next(parts, kinds, free):
-                    running.create_task(_run(parts, lease, free))
+                while lease := await _next(parts, kinds, free, turns):
+                    running.create_task(_run(parts, lease, free, turns))
             except EskerError as error:
                 log.warning("jobs cannot be claimed now: %s", error)
             except Exception:
@@ -132,15 +133,16 @@ def _kinds(parts: Parts) -> list[JobKind]:
     return kinds
 
 
-async def _next(parts: Parts, kinds: list[JobKind], free: asyncio.Semaphore) -> Lease | None:
+async def _next(parts: Parts, kinds: list[JobKind], free: asyncio.Semaphore, turns: PoolTurns) -> Lease | None:
     """Return the lease of a due job, which keeps one slot of `free`, or None when nothing is due."""
     parts.pulse.beat(parts.clock(), waits_for_slot=free.locked())
     await free.acquire()
     parts.pulse.beat(parts.clock())
     lease: Lease | None = None
     try:
-        for pool_id in await pools_with_jobs(parts, kinds):
+        for pool_id in turns.order(await pools_with_jobs(parts, kinds)):
             if lease := await claim_job(parts, pool_id, kinds):
+                turns.begin(pool_id)
                 break
     finally:
         if lease is None:
@@ -148,7 +150,7 @@ async def _next(parts: Parts, kinds: list[JobKind], free: asyncio.Semaphore) -> 
     return lease
 
 
-async def _run(parts: Parts, lease: Lease, free: asyncio.Semaphore) -> None:
+async def _run(parts: Parts, lease: Lease, free: asyncio.Semaphore, turns: PoolTurns) -> None:
     LOG_IDS.set({"job": f"{lease.kind}:{lease.subject}"})
     try:
         await run_job(parts, lease, _WORK[lease.kind])
@@ -157,6 +159,7 @@ async def _run(parts: Parts, lease: Lease, free: asyncio.Semaphore) -> None:
     except Exception:
         log.exception("%s failed unexpectedly", job_name(lease.kind, lease.subject))
     finally:
+        turns.end(lease.pool_id)
         free.release()
 
 

@@ -14,6 +14,7 @@
     │   ├── RowsChanged     a row was changed while a reflection was made from it
     │   └── SpendCapReached the pool's daily cap for models is reached
     │       └── PriceUnknown a cap is set, but the price of a model is not known
+    ├── JobStuck            a job made no progress, or did not end, for too long
     ├── Unavailable         a part that Esker needs is down; try again
     │   ├── EmbedderDown    the embedder cannot answer
     │   │   └── CallFailed      it did not answer one call; it may be down, or a text may be the reason
@@ -112,6 +113,12 @@ class PriceUnknown(SpendCapReached):
         "Set ESKER_LLM_PRICES, for example to MODEL=0.10/0.50 (dollars for a million tokens in and out; 0/0 for a model"
         " that costs nothing), and restart the server; or remove the cap."
     )
+
+
+class JobStuck(EskerError):
+    """A job made no progress for too long."""
+
+    hint = "It is retried automatically. `esker jobs show` shows its last error."
 
 
 class Unavailable(EskerError):

@@ -105,15 +105,23 @@ async def hold(connection: Connection, lease: Lease, until: datetime) -> int:
     return int(row[0])
 
 
+async def renew(connection: Connection, lease: Lease, since: datetime, until: datetime) -> bool:
+    """Renew the lease of a job that made progress since `since`; return whether it did. Raises LeaseLost."""
+    row = await (await connection.execute(SQL["renew"], {**_key(lease), "since": since, "until": until})).fetchone()
+    if row is None:
+        raise LeaseLost
+    return bool(row[0])
+
+
 async def attempts(connection: Connection, lease: Lease) -> int:
     """Return how often the job was started since it last made progress; 0 if the lease was lost."""
     row = await (await connection.execute(SQL["attempts"], _key(lease))).fetchone()
     return int(row[0]) if row else 0
 
 
-async def progress(connection: Connection, lease: Lease) -> None:
+async def progress(connection: Connection, lease: Lease, now: datetime) -> None:
     """Record progress of the job: earlier failures no longer count."""
-    await connection.execute(SQL["progress"], _key(lease))
+    await connection.execute(SQL["progress"], {**_key(lease), "now": now})
 
 
 async def done(connection: Connection, lease: Lease, now: datetime) -> None:

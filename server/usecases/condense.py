@@ -67,6 +67,7 @@ async def condense(
     if candidate.problem:
         async with parts.database.tenant(lease.pool_id) as connection:
             await jobs.hold(connection, lease, lease.until)
+            await jobs.progress(connection, lease, now)
             await _record_rejection(connection, candidate, task.rows, subject, now)
         return False
     made = await asyncio.to_thread(_ready_reflection, candidate, task.rows, subject, now)
@@ -75,13 +76,14 @@ async def condense(
         await sessions.lock_all(connection, {row.session_id for row in task.rows if row.session_id})
         if (made := await _without_forgotten(parts, connection, made)) is None:
             await jobs.hold(connection, lease, lease.until)
+            await jobs.progress(connection, lease, now)
             await _record_rejection(connection, replace(candidate, problem=_FORGOTTEN), task.rows, subject, now)
             return False
         await _write(connection, made, now)
         if and_then:
             await and_then(connection, now)
         await jobs.hold(connection, lease, lease.until)
-        await jobs.progress(connection, lease)
+        await jobs.progress(connection, lease, now)
     return True
 
 

@@ -270,7 +270,7 @@ async def _write(
         covered = await sessions.cover(connection, session.id, first.seq, last.seq, observed)
         await jobs.hold(connection, lease, lease.until)
         await covered
-        await jobs.progress(connection, lease)
+        await jobs.progress(connection, lease, now)
         plan = await plan_facts(connection, shown, facts, observed.used_ids, now)
         await groups.insert(
             connection,

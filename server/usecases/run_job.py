@@ -3,12 +3,12 @@
 import asyncio
 import logging
 import secrets
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from datetime import datetime, timedelta
 
 from esker.server.core.clock import tomorrow
-from esker.server.core.errors import EskerError, LeaseLost, ModelDown, SpendCapReached, named
+from esker.server.core.errors import EskerError, JobStuck, LeaseLost, ModelDown, SpendCapReached, named
 from esker.server.core.records import Job, JobKind, Lease
 from esker.server.core.redaction import error_text
 from esker.server.db.database import Connection
@@ -48,11 +48,11 @@ async def run_job(parts: Parts, lease: Lease, work: Work) -> None:
     """Do the work of a job and renew its lease meanwhile.
 
     The work ends the job itself, in the transaction that completes it. A failure is recorded and raised; a job whose
-    worker stops is released at once; a job whose lease was lost belongs to another worker.
+    worker stops is released at once; a job whose lease was lost belongs to another worker. Work that completes no part
+    of it for long, or does not end, is stopped and counts as failed.
     """
     try:
-        async with _heartbeat(parts, lease):
-            await work(parts, lease)
+        await _limited(parts, lease, work)
     except LeaseLost:
         log.info("%s went to another worker", job_name(lease.kind, lease.subject))
     except asyncio.CancelledError:
@@ -96,27 +96,48 @@ def _lease_end(parts: Parts, now: datetime) -> datetime:
     return now + timedelta(seconds=parts.settings.job_lease_seconds)
 
 
-@asynccontextmanager
-async def _heartbeat(parts: Parts, lease: Lease) -> AsyncGenerator[None]:
-    """Renew a lease while the block runs; a lost lease is detected when the block commits."""
-    beat = asyncio.create_task(_beat(parts, lease))
+async def _limited(parts: Parts, lease: Lease, work: Work) -> None:
+    """Do the work within its limits. Raises JobStuck when it exceeds one, and LeaseLost when another worker has it."""
+    settings = parts.settings
+    limit = asyncio.timeout(settings.job_max_seconds)
+    beat = asyncio.create_task(_beat(parts, lease, limit))
     try:
-        yield
+        async with limit:
+            await work(parts, lease)
+    except TimeoutError as error:
+        if not limit.expired():
+            raise
+        if not beat.done():
+            raise JobStuck(f"It did not end within {settings.job_max_seconds:,.0f} s.") from error
+        beat.result()  # raises LeaseLost
+        raise JobStuck(f"It completed no part of its work within {settings.job_stall_seconds:,.0f} s.") from error
     finally:
         beat.cancel()
         await asyncio.gather(beat, return_exceptions=True)
 
 
-async def _beat(parts: Parts, lease: Lease) -> None:
+async def _beat(parts: Parts, lease: Lease, limit: asyncio.Timeout) -> None:
+    """Renew a lease as long as the job makes progress; then end the work. Raises LeaseLost."""
+    stall = timedelta(seconds=parts.settings.job_stall_seconds)
     while True:
         await asyncio.sleep(parts.settings.job_lease_seconds / 3)
+        now = parts.clock()
         try:
             async with parts.database.tenant(lease.pool_id) as connection:
-                await jobs.hold(connection, lease, _lease_end(parts, parts.clock()))
+                moves = await jobs.renew(connection, lease, now - stall, _lease_end(parts, now))
+            if not moves:
+                _end_now(limit)
+                return
         except LeaseLost:
-            return
+            _end_now(limit)
+            raise
         except Exception as error:  # noqa: BLE001 - the next renewal may succeed, and without any the lease is lost
             log.warning("the lease of %s was not renewed: %s", job_name(lease.kind, lease.subject), error)
+
+
+def _end_now(limit: asyncio.Timeout) -> None:
+    with suppress(RuntimeError):  # the work has ended
+        limit.reschedule(asyncio.get_running_loop().time())
 
 
 async def _record_failure(parts: Parts, lease: Lease, error: EskerError) -> None:

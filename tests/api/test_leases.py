@@ -10,7 +10,7 @@ import pytest
 from esker.server.background import beside, run_jobs
 from esker.server.core.config.settings import Settings
 from esker.server.core.conversation.records import Role
-from esker.server.core.errors import LeaseLost, ModelDown, ModelFailed
+from esker.server.core.errors import JobStuck, LeaseLost, ModelDown, ModelFailed
 from esker.server.core.facts.records import Observed, Superseder, TranscriptSlice
 from esker.server.core.records import Filter, Lease, Memory, NewMemory, Principal
 from esker.server.core.text.indexing import indexed
@@ -18,6 +18,7 @@ from esker.server.db.database import Database
 from esker.server.providers.extractive_roles import ExtractiveObserver
 from esker.server.providers.roles import Meter
 from esker.server.store import memories, sessions
+from esker.server.usecases.authenticate import create_pool
 from esker.server.usecases.forget import forget_text
 from esker.server.usecases.ingest import IncomingMessage, ingest
 from esker.server.usecases.observe import observe, observe_leased
@@ -98,6 +99,68 @@ async def _until(parts: Parts, who: Principal) -> datetime:
         row = await (await connection.execute("SELECT lease_until FROM jobs")).fetchone()
     assert row is not None
     return row[0]
+
+
+@pytest.mark.parametrize(
+    ("limits", "why"),
+    [
+        ({"job_stall_seconds": 30.0}, "It completed no part of its work within 30 s."),
+        ({"job_max_seconds": 0.05}, "It did not end within 0 s."),
+    ],
+)
+async def test_a_job_that_hangs_is_stopped_and_counts_as_failed(
+    slow: Parts, who: Principal, observer: SlowObserver, clock: FakeClock, limits: dict[str, float], why: str
+) -> None:
+    limited = replace(slow, settings=slow.settings.model_copy(update=limits))
+    session_id = await session_with_a_message(limited, who)
+    working = asyncio.create_task(run_job(limited, await claimed(limited, who), observe_leased))
+    await observer.begun.wait()
+    clock.advance(seconds=31)
+    with pytest.raises(JobStuck, match=why):
+        await working
+    [job] = (await get_session(limited, who.pool_id, session_id)).jobs
+    assert (job.state, job.attempts, job.last_error, job.error_kind) == ("ready", 1, why, "JobStuck")
+    assert job.run_after > clock()
+
+
+async def test_work_whose_lease_went_to_another_worker_is_stopped(
+    slow: Parts, who: Principal, observer: SlowObserver, clock: FakeClock
+) -> None:
+    await session_with_a_message(slow, who)
+    working = asyncio.create_task(run_job(slow, await claimed(slow, who), observe_leased))
+    await observer.begun.wait()
+    async with slow.database.tenant(who.pool_id) as connection:
+        await connection.execute("UPDATE jobs SET lease_token = gen_random_uuid()")
+    await working  # though its observer never goes on
+    assert not observer.go_on.is_set()
+
+
+async def test_a_pool_with_many_jobs_does_not_keep_another_pool_waiting(
+    parts: Parts, who: Principal, clock: FakeClock
+) -> None:
+    observed: list[str] = []
+
+    class Noting(ExtractiveObserver):
+        """Notes whose session it observes."""
+
+        async def observe(self, shown: TranscriptSlice, meter: Meter) -> Observed:
+            observed.append(shown.session.external_id)
+            return await super().observe(shown, meter)
+
+    changes = {"observe_tokens": 1, "job_concurrency": 1}
+    eager = replace(parts, observer=Noting(), settings=parts.settings.model_copy(update=changes))
+    small = await create_pool(eager, "small")
+    for name, pool_id in (("a", who.pool_id), ("b", who.pool_id), ("c", who.pool_id), ("other", small.id)):
+        session = await open_session(eager, pool_id, SessionRequest("api", name))
+        await ingest(eager, pool_id, session.id, [IncomingMessage("m1", "user", "Never use floats for money.")])
+        clock.advance(seconds=1)
+    async with beside("jobs", lambda: run_jobs(eager)):
+        await eventually(lambda: _as_it_is(observed), lambda names: len(names) == 4)
+    assert observed == ["a", "other", "b", "c"]
+
+
+async def _as_it_is(names: list[str]) -> list[str]:
+    return names
 
 
 async def test_a_holder_that_lost_its_lease_cannot_commit_even_before_the_next_one(

@@ -169,6 +169,10 @@ class Settings(BaseModel):
     """The most sessions that one server observes or reflects concurrently."""
     job_lease_seconds: Annotated[float, Field(gt=0)] = 60.0
     """Seconds after which a job is taken from a worker that has stopped renewing its lease."""
+    job_stall_seconds: Annotated[float, Field(gt=0)] = 1_800.0
+    """Seconds without a completed part of its work after which a job is stopped; longer than a few model calls."""
+    job_max_seconds: Annotated[float, Field(gt=0)] = 7_200.0
+    """Seconds after which a job is stopped even if it makes progress; it continues later."""
     job_attempts: Positive = 8
     """Failures after which a job is dead until new messages arrive."""
 

@@ -61,15 +61,22 @@ WITH due AS (
     FOR UPDATE SKIP LOCKED
 )
 UPDATE jobs j
-SET state = 'running', lease_token = %(token)s, lease_until = %(until)s, attempts = attempts + 1,
+SET state = 'running', lease_token = %(token)s, lease_until = %(until)s, attempts = attempts + 1, progress_at = %(now)s,
     asked_again = false, up_to_seq = greatest(j.up_to_seq, (SELECT last_seq FROM sessions s WHERE s.id = j.subject))
 FROM due
 WHERE j.kind = due.kind AND j.subject = due.subject
 RETURNING j.pool_id::text, j.kind, j.subject, j.lease_token::text AS token, j.attempts, j.lease_until AS until,
           j.options
 
+-- name: renew
+-- Renew the lease of a job that made progress since some time; returns whether it did, and no row if the lease was lost.
+UPDATE jobs
+SET lease_until = CASE WHEN progress_at > %(since)s THEN greatest(lease_until, %(until)s) ELSE lease_until END
+WHERE kind = %(kind)s AND subject = %(subject)s AND lease_token = %(token)s
+RETURNING progress_at > %(since)s
+
 -- name: hold
--- Renew the lease; returns no row if it was lost.
+-- Hold the lease while its holder writes; returns no row if it was lost.
 UPDATE jobs SET lease_until = greatest(lease_until, %(until)s)
 WHERE kind = %(kind)s AND subject = %(subject)s AND lease_token = %(token)s
 RETURNING up_to_seq
@@ -80,7 +87,7 @@ SELECT attempts FROM jobs WHERE kind = %(kind)s AND subject = %(subject)s AND le
 
 -- name: progress
 -- A part of the job is done, so earlier failures no longer count.
-UPDATE jobs SET attempts = 1, last_error = NULL, error_kind = NULL
+UPDATE jobs SET attempts = 1, last_error = NULL, error_kind = NULL, progress_at = %(now)s
 WHERE kind = %(kind)s AND subject = %(subject)s AND lease_token = %(token)s
 
 -- name: done
