@@ -44,6 +44,11 @@ VERBS: dict[str, tuple[str, str]] = {
     "expand": ("expand", "Show the sources of a memory or a passage, and the messages around them."),
     "memories": ("memories", "List memories, newest first."),
     "remember": ("memories", "Write a memory about the current repository; outside of one, about all projects."),
+    "edit": (
+        "memories",
+        "Replace a memory by one with other words, priority, category or tags; the old one is kept as superseded.",
+    ),
+    "pin": ("memories", "Put a memory first in every pack; the row that it was is kept as superseded."),
     "confirm": ("memories", "Confirm that a memory which an agent wrote is your word."),
     "forget": (
         "forgetting",

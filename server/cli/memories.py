@@ -1,7 +1,8 @@
-"""`esker recall`, `memories`, `remember` and `confirm`."""
+"""`esker recall`, `memories`, `remember`, `edit`, `pin` and `confirm`."""
 
 import os
 import sys
+from collections.abc import Mapping
 from typing import Annotated, Any
 from urllib.parse import quote
 
@@ -19,7 +20,7 @@ from esker.server.core.counts import counted
 from esker.server.core.errors import Misconfigured
 from esker.server.core.http_answers import ServerRefused
 from esker.server.core.pack.rendering import MARK, SAID, unknown_line
-from esker.server.core.records import AskedTier, Priority, Scope
+from esker.server.core.records import AskedTier, Category, Priority, Scope
 from esker.server.core.similar_projects import UnknownProject
 
 app = typer.Typer(add_completion=False)
@@ -180,6 +181,40 @@ def remember(
     say(f"Remembered as {written['id']}, for {where}.")
     if pin and written["trust"] != "user":
         say(f"Packs mark it as pinned by an agent until a person runs `esker confirm {written['id']}`.")
+
+
+@app.command()
+def edit(
+    memory_id: Annotated[str, typer.Argument(help="The id of a memory: mem_…", metavar="ID")],
+    content: Annotated[str | None, typer.Option(help="The right words.")] = None,
+    priority: Annotated[Priority | None, typer.Option(help="Another priority.")] = None,
+    category: Annotated[Category | None, typer.Option(help="Another category.")] = None,
+    tag: Annotated[list[str] | None, typer.Option(help="The tags that it has from now on; can be repeated.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Replace a memory by one with other words, priority, category or tags; the old one is kept as superseded."""
+    changed = {"content": content, "priority": priority, "category": category, "tags": tag}
+    _replace(memory_id, {name: value for name, value in changed.items() if value is not None}, as_json)
+
+
+@app.command()
+def pin(
+    memory_id: Annotated[str, typer.Argument(help="The id of a memory: mem_…", metavar="ID")],
+    undo: Annotated[bool, typer.Option("--undo", help="Let it take its place by its rank again.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Put a memory first in every pack; the row that it was is kept as superseded."""
+    _replace(memory_id, {"pinned": not undo}, as_json)
+
+
+def _replace(memory_id: str, changed: Mapping[str, Any], as_json: bool) -> None:
+    row = connect().patch(f"/v1/memories/{quote(memory_id, safe='')}", changed)
+    if as_json:
+        print_json(row)
+        return
+    say(f"{row['id']} replaces {memory_id}: {row['content']}")
+    if row["kind"] == "manual" and row["trust"] != "user":
+        say(f"Packs mark it as pinned by an agent until a person runs `esker confirm {row['id']}`.")
 
 
 @app.command()

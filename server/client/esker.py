@@ -138,10 +138,11 @@ class Esker:
         category: Category | None = None,
         tags: Sequence[str] | None = None,
         external_id: str | None = None,
+        pinned: bool | None = None,
     ) -> SourcedMemory:
         """Replace a memory with a corrected one, which has a new id. Raises Conflict if it is already superseded."""
         correction = {"content": content, "priority": priority, "category": category, "tags": tags}
-        correction |= {"external_id": external_id}
+        correction |= {"external_id": external_id, "pinned": pinned}
         return _MEMORY.validate_python(await self._connection.patch(_path(memory_id), _without_none(correction)))
 
     async def forget(self, memory_id: str, *, messages: bool = False, echoes: bool = True) -> Receipt:

@@ -232,6 +232,7 @@ class CorrectionIn(StrictBody):
     category: Category | None = None
     tags: Annotated[list[Tag], Field(max_length=64)] | None = None
     external_id: ExternalId | None = None
+    pinned: bool | None = None
 
 
 class ForgetIn(StrictBody):

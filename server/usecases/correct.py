@@ -18,17 +18,18 @@ from esker.server.usecases.remember import Note, is_own_name, limit_pins, prepar
 
 @dataclass(frozen=True, slots=True)
 class Correction:
-    """The new values of a row; None keeps the old value."""
+    """The new values of a row; None keeps the old value. A `pinned` row comes first in every pack."""
 
     content: str | None = None
     priority: Priority | None = None
     category: Category | None = None
     tags: Sequence[str] | None = None
     external_id: str | None = None
+    pinned: bool | None = None
 
 
 async def correct(parts: Parts, who: Principal, memory_id: str, correction: Correction) -> SourcedMemory:
-    """Replace a live row by a note of the same session and project; return the note. A pinned row stays pinned.
+    """Replace a live row by a note of the same session and project; return the note.
 
     The id names a version: of two callers that correct the same row, the second gets a Conflict. Raises NotFound,
     InvalidInput (also for a passage, which is verbatim), and Conflict when the row has been replaced.
@@ -36,7 +37,7 @@ async def correct(parts: Parts, who: Principal, memory_id: str, correction: Corr
     if is_passage(memory_id):
         raise InvalidInput("A passage is verbatim and cannot be corrected.", hint="Remember the right fact instead.")
     if correction == Correction():
-        raise InvalidInput("The correction is empty.", hint="Give content, priority, category or tags.")
+        raise InvalidInput("The correction is empty.", hint="Give content, priority, category, tags or pinned.")
     now = parts.clock()
     async with parts.database.tenant(who.pool_id) as connection:
         old = (await memories.get(connection, [memory_id])).get(memory_id)
@@ -78,7 +79,7 @@ def _note(old: Memory, correction: Correction) -> Note:
     named = old.external_id if old.external_id and not is_own_name(old.external_id) else None
     return Note(
         old.content if correction.content is None else correction.content,
-        manual=old.kind == "manual",
+        manual=old.kind == "manual" if correction.pinned is None else correction.pinned,
         priority=correction.priority or old.priority,
         category=correction.category or old.category,
         tags=old.tags if correction.tags is None else correction.tags,

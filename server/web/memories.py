@@ -86,6 +86,15 @@ async def edit(
     return RedirectResponse(f"/ui/memories/{row.id}", 303, HEADERS)
 
 
+@router.post("/{memory_id}/pin")
+async def pin(
+    memory_id: str, parts: WithParts, principal: WithPrincipal, pinned: Annotated[bool, Form()] = False
+) -> Response:
+    """Put a row first in every pack, or let it take its place by its rank again."""
+    row = await correct(parts, principal, memory_id, Correction(pinned=pinned))
+    return RedirectResponse(f"/ui/memories/{row.id}", 303, HEADERS)
+
+
 @router.post("/{memory_id}/confirm")
 async def confirm_row(memory_id: str, parts: WithParts, principal: WithPrincipal) -> Response:
     """Confirm a row that an agent wrote as a person's word."""

@@ -91,6 +91,15 @@ async def test_an_edited_row_supersedes_the_old_one(client: httpx2.AsyncClient) 
     assert (again.status_code, "replaced by" in again.text) == (409, True)
 
 
+async def test_a_row_is_pinned_and_unpinned(client: httpx2.AsyncClient) -> None:
+    memory = await noted(client)
+    for fields, kind in (({"pinned": "true"}, "manual"), ({}, "note")):
+        answer = await client.post(f"/ui/memories/{memory}/pin", data=fields, headers=from_page(client))
+        memory = answer.headers["location"].rpartition("/")[2]
+        row = (await client.get(f"/v1/memories/{memory}")).json()
+        assert (row["kind"], row["content"]) == (kind, "The boat is blue.")
+
+
 async def test_a_filter_that_is_left_open_filters_nothing(client: httpx2.AsyncClient) -> None:
     await noted(client)
     for path in ("/ui/memories", "/ui/search?q=boat"):

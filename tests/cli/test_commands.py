@@ -89,6 +89,18 @@ def test_wrong_usage_with_json_is_one_document(arguments: list[str], named: str)
     assert "--help" in problem["hint"]
 
 
+def test_a_memory_is_edited_and_pinned_from_the_command_line(server: dict[str, str]) -> None:
+    written = json.loads(esker("remember", "The gate is blue.", "--everywhere", "--json", **server).stdout)
+    edited = json.loads(esker("edit", written["id"], "--content", "The gate is red.", "--json", **server).stdout)
+    assert edited["content"] == "The gate is red."
+    pinned = json.loads(esker("pin", edited["id"], "--json", **server).stdout)
+    assert (pinned["kind"], pinned["content"]) == ("manual", "The gate is red.")
+    unpinned = json.loads(esker("pin", pinned["id"], "--undo", "--json", **server).stdout)
+    assert unpinned["kind"] == "note"
+    again = esker("edit", written["id"], "--content", "The gate is green.", **server)
+    assert (again.returncode, "was replaced by" in again.stderr) == (1, True)
+
+
 def test_a_wrong_verb_is_wrong_usage() -> None:
     done = esker_alone("recal", "x")
     assert done.returncode == 2

@@ -168,6 +168,7 @@ ROUTES: dict[tuple[str, str], list[Ask]] = {
     ("POST", "/ui/memories/{memory_id}/edit"): [
         Ask(path=each.path, form={"content": "Changed.", "priority": "high"}) for each in MEMORY_IDS
     ],
+    ("POST", "/ui/memories/{memory_id}/pin"): [Ask(path=each.path, form={"pinned": "true"}) for each in MEMORY_IDS],
     ("POST", "/ui/memories/{memory_id}/confirm"): [Ask(path=each.path, form={}) for each in MEMORY_IDS],
     ("GET", "/ui/memories/{memory_id}/forget"): MEMORY_IDS,
     ("POST", "/ui/memories/{memory_id}/forget"): [
@@ -220,6 +221,7 @@ CROSSING = {
     ("GET", "/ui/memories"),
     ("GET", "/ui/memories/{memory_id}"),
     ("POST", "/ui/memories/{memory_id}/edit"),
+    ("POST", "/ui/memories/{memory_id}/pin"),
     ("POST", "/ui/memories/{memory_id}/confirm"),
     ("GET", "/ui/memories/{memory_id}/forget"),
     ("POST", "/ui/memories/{memory_id}/forget"),
@@ -271,6 +273,8 @@ ASKING_VERBS: dict[str, list[list[str]]] = {
     "memories": [["--limit", "1000"], ["--project", "{project}"]],
     "remember": [["Mine from the command line.", "--project", "mine"]],
     "open": [["--no-browser"]],
+    "edit": [["{memory}", "--content", "Changed."]],
+    "pin": [["{memory}"], ["{passage}", "--undo"]],
     "forget": [["{memory}", "--messages"], ["{passage}"]],
     "export": [["jsonl", "{folder}/pool.jsonl"], ["memory-md", "{folder}/MEMORY.md"], ["daily", "{folder}/logs"]],
     "quarantine": [[], ["--lift", "{quarantine}"], ["--session", "{session}"]],
