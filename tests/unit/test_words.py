@@ -83,6 +83,13 @@ def test_every_entry_is_a_valid_expression(language: str) -> None:
             re.compile(any_of([first]))
 
 
+def test_a_cue_finds_every_apostrophe_and_both_forms_of_chinese_characters() -> None:
+    found = Cue(r"\bi(?:'m| am) reading\b", "l['x]eau", "记录", "[请让]看")
+    for text in ("I’m reading", "I'm reading", "l’eau", "记录", "記錄", "請看", "讓看"):
+        assert found.search(text), text
+    assert not found.search("看")
+
+
 def test_a_plain_word_is_found_as_a_whole_word_and_in_scripts_without_spaces_anywhere() -> None:
     found = Cue("never", "从不", "i'll", r"^no\b")
     for text in ("We NEVER do that", "我们从不部署", "I’ll do it", "no"):

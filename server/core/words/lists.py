@@ -8,7 +8,7 @@ from itertools import chain
 from pathlib import Path
 from typing import cast
 
-from esker.server.core.words.scripts import CJK
+from esker.server.core.words.scripts import CJK, TRADITIONAL
 
 LANGUAGES = ("en", "de", "fr", "es", "it", "pt", "nl", "sv", "ru", "pl", "zh", "ja", "ko", "ar")
 """ISO 639-1 codes, each with a file. When several languages fit a text equally well, the first of them is used."""
@@ -17,7 +17,8 @@ Entries = Mapping[str, tuple[str, ...]]
 """The entries of one list by language."""
 
 _FOLDER = Path(__file__).parent
-_APOSTROPHE = re.compile(r"(?<=\w)'(?=\w)")
+# A set of characters in an expression, and a character outside of one that can be written in several ways.
+_VARYING = re.compile(rf"\[(?:\\.|[^\]\\])*\]|'|[{''.join(TRADITIONAL)}]")
 # People leave these apostrophes out, and the result is not another word: "dont", "lets", "thats", "im", "ive".
 _OFTEN_LEFT_OUT = re.compile(r"(?<=n)'(?=t(?!\w))|(?<=\blet)'(?=s)|(?<=\bthat)'(?=s)|(?<=\bi)'(?=m\b|ve\b)")
 _IN_CJK = re.compile(f"[{CJK}]")
@@ -141,8 +142,16 @@ def whole(entries: Sequence[str]) -> str:
     return starting(entries, r"\b")
 
 
+def _all_forms(part: re.Match[str]) -> str:
+    """Return a set of characters, or a single one, with the other forms of its apostrophes and Han characters."""
+    forms = "".join(f"{each}’" if each == "'" else each + TRADITIONAL.get(each, "") for each in part[0])
+    return forms if len(part[0]) > 1 else f"[{forms}]"
+
+
 class Cue:
     """A pattern that finds any entry, in any case: plain words as whole words, with any apostrophe.
+
+    Chinese entries in simplified characters also find the traditional ones.
 
     It is compiled on first use: a server would start half a second later if all of them were compiled at once.
     """
@@ -156,7 +165,7 @@ class Cue:
         patterns = [f"(?:{entry})" for entry in self._entries if is_pattern(entry)]
         joined = "|".join((*([whole(plain)] if plain else []), *patterns))
         joined = _OFTEN_LEFT_OUT.sub("['’]?", joined)
-        return re.compile(_APOSTROPHE.sub("['’]", joined), re.IGNORECASE)
+        return re.compile(_VARYING.sub(_all_forms, joined), re.IGNORECASE)
 
     def search(self, text: str) -> re.Match[str] | None:
         """Return the first match in a text."""
