@@ -141,3 +141,20 @@ def test_a_line_inside_an_open_bracket_goes_on_with_the_line_before() -> None:
     assert [said.text for said in statements(text)] == [text.replace("\n", " ")]
     separate = "The login checks the password of the user and\n2FA is optional."
     assert len(statements(separate)) == 2
+
+
+WRAPPED = """\
+  1. The report of the night run is written to reports/night.json, and the dashboard reads it from there every
+  GET request, so a slow disk delays the page.
+  2. Exports accept a folder, a bucket and a stream, and none of them has a limit for the number of files that a
+  Client may send at once, except the bucket."""
+
+
+def test_lines_that_a_terminal_has_wrapped_are_one_statement_whatever_they_begin_with() -> None:
+    assert [said.endswith(("the page.", "the bucket.")) for said in texts(WRAPPED)] == [True, True]
+    assert "reads it from there every GET request" in texts(WRAPPED)[0]
+
+
+def test_sentences_that_a_person_writes_on_lines_of_their_own_stay_apart() -> None:
+    lines = ["The import is slow", "Exports fail for folders with more than twelve thousand files in them", "We use Go"]
+    assert texts("\n".join(lines)) == lines

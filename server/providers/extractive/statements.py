@@ -4,9 +4,11 @@ Markup, code blocks and rules are left out. A statement keeps the bold lead, the
 says what it is about, so that it can be understood without the rest of the message.
 """
 
+import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 
 from esker.server.providers.extractive.sentences import CODE_FENCE, EMPHASIS, QUOTED, clip, ends, split_sentences
 
@@ -19,8 +21,11 @@ _HEADING = re.compile(r"^\s{0,3}(#{1,6})\s+(.+?)\s*#*$")
 BRACKETED = re.compile(r"^[(（]((?:[^()（）]|[(（][^()（）]*[)）])*)[)）][.。]?$")
 # Lengths of a line, in characters, at whose end a person may have wrapped a sentence.
 _WRAPPED = range(45, 101)
+# Text that a terminal has wrapped: minimum lines of a paragraph, minimum width, how much shorter than the longest line
+# a wrapped one is at most, and minimum share of such lines.
+_FEWEST_WRAPPED, _NARROWEST, _RAGGED, _MOSTLY_WRAPPED = 3, 60, 25, 0.6
 # It looks back, since matching from each blank of a run takes quadratic time.
-_LINE_END = re.compile(r"(?<![ \t])[ \t]*\n")
+_LINE_END = re.compile(r"(?<![ \t])[ \t]*\n[ \t]*")
 _RULE = re.compile(r"^\s*(?:[-*_=─━]\s*){3,}$")
 _ITEM = re.compile(
     r"^(\s*)(?:(?:[-*+•–▸▪◦]|\d{1,2}[.)]|[✅❌✓✗✔☑→])\s+|[・●]\s*|\d{1,2}[、．）]\s*)(?:\[([ xX])\]\s*)?"
@@ -72,14 +77,13 @@ class _LineReader:
     def read(self, text: str) -> Iterator[Statement]:
         """Yield the statements of a text."""
         fenced = False
-        lines: list[str] = []
+        plain: list[str] = []
         for line in text.splitlines():
             if CODE_FENCE.match(line):
                 fenced = not fenced
             elif not fenced and not QUOTED.match(line):
-                wrapped = bool(lines) and _goes_on(lines[-1], line)
-                lines.append(f"{lines.pop()}\n{line}" if wrapped else line)
-        for line in lines:
+                plain.append(line)
+        for line in _unwrapped(plain):
             yield from self._line(_LINE_END.sub(" ", line))
 
     def _line(self, line: str) -> Iterator[Statement]:
@@ -165,12 +169,46 @@ class _LineReader:
         )
 
 
-def _goes_on(before: str, line: str) -> bool:
+def _unwrapped(lines: Sequence[str]) -> Iterator[str]:
+    """Yield lines, each with the lines that go on with its sentence, behind line feeds."""
+    for is_text, paragraph in groupby(lines, key=lambda line: bool(line.strip())):
+        if not is_text:
+            yield from paragraph
+            continue
+        some = list(paragraph)
+        shortest = _shortest_wrapped(some)
+        whole = last = some[0]
+        for line in some[1:]:
+            if not _begins(line) and (len(last.rstrip()) >= shortest or _goes_on(whole, last.rstrip(), line.strip())):
+                whole += f"\n{line}"
+            else:
+                yield whole
+                whole = line
+            last = line
+        yield whole
+
+
+def _shortest_wrapped(paragraph: Sequence[str]) -> float:
+    """Return the minimum length of a line that a terminal has wrapped; infinity if most lines end by themselves."""
+    lengths = [len(line.rstrip()) for line in paragraph]
+    shortest = max(lengths) - _RAGGED
+    full = sum(length >= shortest for length in lengths[:-1])
+    is_wrapped = len(lengths) >= _FEWEST_WRAPPED and max(lengths) >= _NARROWEST
+    return shortest if is_wrapped and full >= _MOSTLY_WRAPPED * (len(lengths) - 1) else math.inf
+
+
+def _begins(line: str) -> bool:
+    """Whether a line begins something: an item, a heading, a row of a table or bold words."""
+    return (
+        any(form.match(line) for form in (_ITEM, _HEADING, _TABLE_ROW, _RULE, _BOLD_LINE)) or line.lstrip()[:2] == "**"
+    )
+
+
+def _goes_on(whole: str, last: str, line: str) -> bool:
     """Whether a line goes on with the sentence of the line before, which is wrapped at its end."""
-    last = before.splitlines()[-1].rstrip() if before else ""
     if len(last) not in _WRAPPED or not (last[-1].isalnum() or last.endswith((",", '"'))):
         return False
-    return line[:1].islower() or (before.count("(") > before.count(")") and not _ITEM.match(line))
+    return line[:1].islower() or whole.count("(") > whole.count(")")
 
 
 def _led(text: str) -> str:
