@@ -30,6 +30,8 @@ PASTED = {
     "a warning of a compiler": "warning: you should never use floats for money",
     "an error of a tool": "npm ERR! missing script: build",
     "JSON": '{"rule": "never use floats"}',
+    "the extent of a change": " docs/setup.md       | 12 +++++++-----",
+    "the extent of all changes": " 5 files changed, 60 insertions(+), 4 deletions(-)",
     "a tree": "├── src",
     "a tag": "<dependency>",
     "a listing": "-rw-r--r-- 1 ada ada 512 notes.txt",
@@ -312,3 +314,21 @@ def test_a_text_that_is_handed_over_is_not_the_persons(text: str) -> None:
 )
 def test_what_a_person_says_beside_such_a_text_is_theirs(text: str, own: str) -> None:
     assert own in authorship(text).own
+
+
+PLAN = "\n\n".join(
+    f"**Part {number}**: always copy table {number} before the night run, " + "row by row " * 12 for number in "123"
+)
+
+
+def test_a_long_text_with_bold_leads_is_a_document_like_one_with_headings() -> None:
+    assert authorship(f"Never drop a table.\n\n{PLAN}").own == "Never drop a table."
+
+
+@pytest.mark.parametrize(
+    "lead", ["Review this migration plan for our shop", "Bitte prüfe diesen Plan", "请审查这个迁移方案"]
+)
+def test_a_plan_that_is_handed_over_for_review_is_not_what_the_person_says(lead: str) -> None:
+    plan = "Table 1 must always be copied first. " * 30
+    assert authorship(f"{lead}\n\n{plan}\n\nIs anything missing?").own == f"{lead}\n\nIs anything missing?"
+    assert "copied" in authorship(f"We changed the plan.\n\n{plan}").own

@@ -314,3 +314,58 @@ def test_an_order_to_the_reader_and_what_was_left_alone_are_no_findings(said: st
 
 def test_a_commit_is_reported() -> None:
     assert facts(("user", "auth.py"), ("assistant", "Commit: `320e4bf` on branch `search_index`."))
+
+
+SLOW = "The search in `search.py` reads all 40,000 rows because `idx_orders` is missing. "
+
+
+@pytest.mark.parametrize(
+    "remedy",
+    ["Fix: add the index in a migration.", "It just needs `CREATE INDEX`.", "The best approach is a partial index."],
+)
+def test_a_remedy_is_only_proposed_while_the_turn_changes_nothing(remedy: str) -> None:
+    report: tuple[Role, object] = ("assistant", f"- {SLOW}{remedy}")
+    asked = facts(("user", "Why is the search slow?"), report)
+    assert the_fact("idx_orders", asked).content.endswith("is missing.")
+    edit = call("Edit", "t1", file_path="search.py")
+    mended = facts(("user", "Mend the search"), ("assistant", edit), ("user", result("t1", "done")), report)
+    assert remedy.rstrip(".") in the_fact("idx_orders", mended).content
+
+
+def test_a_remedy_that_was_applied_stays_in_the_report() -> None:
+    found = facts(("user", "Why is the search slow?"), ("assistant", f"- {SLOW}Fix: added the index by hand."))
+    assert "added the index" in the_fact("idx_orders", found).content
+
+
+def test_a_list_that_tells_the_reader_what_to_do_is_not_a_finding() -> None:
+    steps = (
+        "Deploy by hand:\n1. Open https://host.example/new\n2. Sign in with GitHub\n3. Project `shop` → branch `main`"
+    )
+    assert facts(("user", "What is next?"), ("assistant", f"{SLOW}\n\n{steps}"))[0].content.endswith("is missing.")
+    assert not [fact for fact in facts(("user", "How do I deploy?"), ("assistant", steps)) if "GitHub" in fact.content]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "I’m reading the signatures in `search.py` next because their types matter for `idx_orders`.",
+        "Estoy leyendo `search.py` porque los tipos de `idx_orders` importan.",
+        "Sto leggendo `search.py` perché i tipi di `idx_orders` sono importanti.",
+        "我正在阅读 `search.py`,因为 `idx_orders` 的类型很重要。",
+        "我正在閱讀 `search.py`,因為 `idx_orders` 的類型很重要。",
+    ],
+)
+def test_an_agent_that_says_what_it_is_doing_reports_nothing(said: str) -> None:
+    assert facts(("user", "Look at the search."), ("assistant", said)) == []
+
+
+def test_an_open_end_that_many_later_reports_pass_over_is_no_longer_open() -> None:
+    def after(reports: int) -> list[Fact]:
+        said: list[tuple[Role, object]] = [("user", "Mend the login."), ("assistant", f"## Still open\n- {OPEN_END}")]
+        for number in range(reports):
+            said.append(("user", "Go on."))
+            said.append(("assistant", f"Fixed `page_{number}.py`: the port is {8000 + number} now."))
+        return facts(*said)
+
+    assert [fact.category for fact in after(4) if "search.py" in fact.content] == ["next_step"]
+    assert not [fact for fact in after(5) if "search.py" in fact.content]

@@ -23,7 +23,7 @@ _MOSTLY = 0.5
 _LONGEST_LINE = 1_500
 # A longer text with as many headings is a document or a prompt template, and not what a person says.
 _MOST_WORDS, _HEADINGS = 120, 2
-_HEADING = re.compile(r"#{1,6} \S")
+_HEADING = re.compile(r"#{1,6} \S|\*\*[^*\n]{1,80}\*\*[:：]?(?:$|\s)|\*\*[^*\n]{1,80}[:：]\*\*")
 # The part of a template that contains the person's words: "<user_input>", "<request>".
 _FILLED_IN = re.compile(
     r"^[ \t]*<((?:user_\w{1,30})|(?:\w{0,30}_)?(?:input|request|query|question|arguments))>", re.MULTILINE
@@ -120,6 +120,8 @@ def _without_sentences(quotation: re.Match[str]) -> str:
 
 def _handed_over(lines: Sequence[str]) -> tuple[int, str] | None:
     """Return the line with which a text of somebody else begins, and the person's words in that line."""
+    if (place := _opening_for_review(lines)) is not None:
+        return place, lines[place]
     in_code = False
     for place, line in enumerate(lines):
         in_code ^= bool(CODE_FENCE.match(line))
@@ -132,6 +134,16 @@ def _handed_over(lines: Sequence[str]) -> tuple[int, str] | None:
         if _presents(line) and _HEADING.match(_following(lines, place)):
             return place, line
     return None
+
+
+def _opening_for_review(lines: Sequence[str]) -> int | None:
+    """Return the last line of the first paragraph if that asks for an opinion on the long text behind it."""
+    first = next((place for place, line in enumerate(lines) if line.strip()), len(lines))
+    end = next((place for place in range(first, len(lines)) if not lines[place].strip()), len(lines))
+    asked = " ".join(line.strip() for line in lines[first:end])
+    if not cues.REVIEWS.search(asked) or word_count("\n".join(lines[end:])) <= _MOST_WORDS:
+        return None
+    return end - 1
 
 
 def _following(lines: Sequence[str], place: int) -> str:

@@ -17,8 +17,10 @@ from esker.server.core.records import Category, Memory
 from esker.server.core.text import labels
 from esker.server.core.text.terms import terms
 from esker.server.providers.extractive import cues
+from esker.server.providers.extractive.advice import without_procedures, without_remedy
 from esker.server.providers.extractive.sentences import CODE_FENCE, clip, split_sentences, word_count
 from esker.server.providers.extractive.statements import BRACKETED, Statement, statements
+from esker.server.providers.extractive.tools import changed_files
 from esker.server.providers.extractive.weighing import content_words, leans, names, stands_alone, weight
 
 Kind = Literal["found", "done", "open", "proposed"]
@@ -47,6 +49,8 @@ _LAST_WORDS = 2
 # Minimum share of the terms of a row that another row must have to tell it as well, that an outcome must have to close
 # an open end, and that a newer open end must have to replace it: a newer list of what is left replaces the one before.
 _TOLD, _FULFILLED, _STILL_OPEN = 0.8, 0.6, 0.25
+# Minimum later messages with outcomes that pass over an open end.
+_PASSED_OVER = 5
 _FIGURE = re.compile(r"\d[\d.,:]*")
 # Words in brackets at the end of a text, and five or more words in brackets, which state something of their own.
 _IN_BRACKETS = re.compile(r"(?<=\S)\s*[(（][^()（）]*[)）][.:：]?$")
@@ -100,9 +104,10 @@ def reported_facts(work: Sequence[StoredMessage], request: str | None, asked_by:
     wanted = [said for said in split_sentences(request or "") if not cues.asks(said)]
     temporary = any(map(cues.TEMPORARY.search, wanted))
     answers = bool(request)
+    changes = any(path for message in work for path in changed_files(message))
     facts: list[Fact] = []
     for place, message in enumerate([each for each in work if each.role == "assistant" and spoken(each.content)]):
-        told = [each for each in _reports(message) if each.kind != "proposed"]
+        told = [each for each in _reports(message, changes=changes) if each.kind != "proposed"]
         reports = _grouped([each for each in told if not (temporary and _is_change(each))])
         if message is closing:
             best = _best(reports, *_limits(message, request))
@@ -163,10 +168,13 @@ def _best(reports: Sequence[_Report], most: int, least: int) -> list[_Report]:
     return [reports[place] for place in sorted(chosen)]
 
 
-def _reports(message: StoredMessage) -> list[_Report]:
-    """Return the reports in a message; in one that asks to go ahead, all behind its first proposal is proposed."""
-    said = statements(spoken(message.content))
-    reports = [report for each in said if (report := _report(each))]
+def _reports(message: StoredMessage, *, changes: bool = False) -> list[_Report]:
+    """Return the reports in a message; in one that asks to go ahead, all behind its first proposal is proposed.
+
+    If the turn changes no file, the remedy that a statement names is only proposed.
+    """
+    said = list(without_procedures(statements(spoken(message.content))))
+    reports = [report for each in said if (report := _report(each if changes else without_remedy(each)))]
     proposed = next((place for place, report in enumerate(reports) if report.in_plan), len(reports))
     if not any(cues.OFFER.search(each.text) and _is_question(each.text) for each in said[-_LAST_WORDS:]):
         return reports
@@ -337,15 +345,26 @@ def _fact(message: StoredMessage, report: _Report, request: str | None, asked_by
 
 
 def still_telling(facts: Sequence[Fact]) -> Iterator[Fact]:
-    """Yield the facts that no later fact of the list tells more fully, and the open ends that none reports as done."""
+    """Yield the facts that no later fact of the list tells more fully, and the open ends that none reports as done.
+
+    An open end of the agent that many later reports pass over is no longer open.
+    """
     marks = [_marks(fact.content) for fact in facts]
     for place, fact in enumerate(facts):
-        if not any(
+        if not _is_passed_over(fact, facts[place + 1 :]) and not any(
             _is_told(fact, marks[place], other, its)
             for other, its in zip(facts, marks, strict=True)
             if other is not fact
         ):
             yield fact
+
+
+def _is_passed_over(fact: Fact, later: Sequence[Fact]) -> bool:
+    """Whether a fact is an open end of the agent, and many of its later messages report what was done."""
+    if fact.category != "next_step" or fact.trust != "assistant":
+        return False
+    reports = {other.source_seqs[-1] for other in later if other.category == "outcome" and other.trust == "assistant"}
+    return len(reports) >= _PASSED_OVER
 
 
 def _marks(content: str) -> tuple[frozenset[str], frozenset[str]]:

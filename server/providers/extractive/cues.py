@@ -44,6 +44,8 @@ SELF = _observer("self")
 PRESENTS = _observer("presents")
 # Asks to work on a text that follows: "translate into German:", "summarise this:".
 HANDLES = _observer("handles")
+# Asks for an opinion on a plan or a text that follows: "review this plan".
+REVIEWS = _observer("reviews")
 # Reports what another person says or thinks.
 THIRD_PARTY = _observer("third_party")
 # A wish about the product or the work.
@@ -101,6 +103,8 @@ NO_ANSWER = _observer("no_answer")
 ANNOUNCEMENT = _observer("announcement")
 OFFER = _observer("offer")
 ADDRESS = _observer("address")
+# Names the remedy of a fault that is reported.
+REMEDY = _observer("remedy")
 # Courtesies at the end of an answer, which no reply answers.
 PARTING = _observer("parting")
 # Words at the beginning of an answer that say nothing.

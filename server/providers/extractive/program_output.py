@@ -50,6 +50,8 @@ _OUTPUT = tuple(
         r"^\s*\d+ (?:passed|failed|errors?|warnings?)\b",
         r"^\s*(?:\d+ \||\|? *\^+|~+\^)",
         # Diffs.
+        r"^\s*\S.{0,200} \|\s+(?:\d+ [-+]*|Bin\b.*)$",
+        r"^\s*\d+ files? changed\b",
         r"^(?:diff --git |index [0-9a-f]{6,}|--- [ab/]|\+\+\+ [ab/]|@@ )",
         # Source code and build files.
         r"^\s*(?:from [\w.]{1,80} import \S|import [\w.]{1,80}(?:, [\w.]+)*(?: as \w+)?;?$|import .{1,200} from [\"'])",
