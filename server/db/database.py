@@ -18,7 +18,7 @@ import psycopg
 from pgvector.psycopg.halfvec import register_halfvec_info
 from psycopg import AsyncConnection, sql
 from psycopg.conninfo import conninfo_to_dict
-from psycopg.errors import UndefinedColumn, UndefinedFunction, UndefinedTable
+from psycopg.errors import ReadOnlySqlTransaction, UndefinedColumn, UndefinedFunction, UndefinedTable
 from psycopg.rows import DictRow, TupleRow, dict_row
 from psycopg.types import TypeInfo
 from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout, TooManyRequests
@@ -233,9 +233,14 @@ class Database:
     @asynccontextmanager
     async def _connection(self) -> AsyncGenerator[Connection]:
         with _as_esker_errors():
-            async with self._pool.connection() as connection:
-                await _know_vectors(connection)
-                yield connection
+            try:
+                async with self._pool.connection() as connection:
+                    await _know_vectors(connection)
+                    yield connection
+            except ReadOnlySqlTransaction:
+                # The connections lead to a server that was the primary one, and would lead there for ever.
+                await self._pool.drain()
+                raise
 
 
 @contextmanager
@@ -245,6 +250,8 @@ def _as_esker_errors() -> Generator[None]:
         yield
     except (PoolTimeout, PoolClosed, TooManyRequests) as error:
         raise Unavailable("The database cannot be reached.") from error
+    except ReadOnlySqlTransaction as error:
+        raise Unavailable("The database takes no writes now; it may be failing over.") from error
     except (UndefinedTable, UndefinedColumn, UndefinedFunction) as error:
         raise Misconfigured("The database has not been migrated.", hint="Run `esker migrate`.") from error
     except (psycopg.OperationalError, psycopg.InterfaceError) as error:
