@@ -2,12 +2,14 @@
 
 import asyncio
 import logging
+from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from esker.server.core.clock import Clock, system_clock
 from esker.server.core.config.settings import Settings
 from esker.server.core.errors import EskerError
 from esker.server.db import dumps
+from esker.server.db.archive import Archive, base_time
 from esker.server.db.backup_folder import BackupFolder
 
 log = logging.getLogger(__name__)
@@ -24,13 +26,36 @@ def folder_of(settings: Settings) -> BackupFolder | None:
 
 
 async def back_up(folder: BackupFolder, url: str) -> None:
-    """Write a backup whenever one is due, until cancelled; one that fails is tried again an hour later."""
+    """Write a backup whenever one is due, until cancelled."""
+    await _whenever(lambda now: is_due(folder, now), lambda: back_up_now(folder, url))
+
+
+async def archive_bases(archive: Archive, settings: Settings, url: str) -> None:
+    """Make a base backup for the archive whenever one is due, until cancelled."""
+    pause = timedelta(hours=settings.backup_hours)
+
+    def is_missing(now: datetime) -> bool:
+        made = archive.made()
+        return not made or now >= base_time(made[-1]) + pause
+
+    await _whenever(is_missing, lambda: make_base(archive, url, settings.backup_keep))
+
+
+def make_base(archive: Archive, url: str, keep: int) -> None:
+    """Make a base backup, and delete what the archive need not keep."""
+    made = archive.make_base(url, system_clock)
+    archive.delete_old(keep)
+    log.info("made the base backup %s", made)
+
+
+async def _whenever(is_due: Callable[[datetime], bool], work: Callable[[], object]) -> None:
+    """Do some work in a thread whenever it is due; after a failure it is tried again an hour later."""
     again: datetime | None = None
     while True:
         now = system_clock()
-        if (again is None or now >= again) and is_due(folder, now):
+        if (again is None or now >= again) and is_due(now):
             try:
-                await asyncio.to_thread(back_up_now, folder, url)
+                await asyncio.to_thread(work)
                 again = None
             except (EskerError, OSError) as error:
                 again = now + _RETRY

@@ -2,8 +2,9 @@
 
 import asyncio
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated
 
@@ -12,15 +13,17 @@ import typer
 from esker.server.cli.database import settings_for
 from esker.server.cli.database_findings import invariants
 from esker.server.cli.output import AsJson, DataDir, note, print_json, progress, say
+from esker.server.cli.times import ACCEPTED, typed_time
 from esker.server.core.clock import system_clock
 from esker.server.core.config.settings import Settings
 from esker.server.core.counts import counted
 from esker.server.core.errors import Conflict, InvalidInput, NotFound
 from esker.server.core.records import Principal
 from esker.server.db import dumps, restoring
+from esker.server.db.archive import flush, is_archiving, noted
 from esker.server.db.backup_folder import name_of
 from esker.server.db.database import Database
-from esker.server.db.embedded import DATABASE, OWNER, embedded, is_made, prepare
+from esker.server.db.embedded import DATABASE, OWNER, embedded, is_made, prepare, recovered
 from esker.server.db.migrate import migrate
 from esker.server.db.restoring import Kept
 from esker.server.usecases.check_invariants import check_invariants
@@ -98,7 +101,12 @@ class Restored:
 
 @app.command("restore")
 def restore(
-    path: Annotated[Path, typer.Argument(help="A file that `esker backup` has written.")],
+    path: Annotated[
+        Path | None, typer.Argument(help="A file that `esker backup` has written; with --at an archive.")
+    ] = None,
+    at: Annotated[
+        str | None, typer.Option(help=f"Restore this moment from the archive: latest, {ACCEPTED}.", metavar="TIME")
+    ] = None,
     replace: Annotated[
         bool, typer.Option("--replace", help="Put it in the place of memories that are stored already.")
     ] = False,
@@ -107,7 +115,10 @@ def restore(
 ) -> None:
     """Restore a backup, check it, and put it in the place of the database. Servers must be stopped."""
     settings = settings_for(data_dir)
-    with _target(settings) as place, progress(shown=not as_json) as shown:
+    moment = _moment(at)
+    if path is None and at is None:
+        raise InvalidInput("No backup is named.", hint="Name a file, or a moment of the archive with --at.")
+    with _target(settings) as place, progress(shown=not as_json) as shown, ExitStack() as stack:
         task = shown.add_task("parts of the backup", total=None)
 
         def on_progress(done: int, total: int) -> None:
@@ -115,6 +126,8 @@ def restore(
 
         if place.exists:
             restoring.require_replaceable(place.url, replace=replace)
+        if at is not None or path is None:
+            path = stack.enter_context(_of_moment(settings, place, path, moment))
         if place.exists and restoring.is_free(place.url):
             restoring.play(path, place.url, on_progress)
             done = _checked(settings, place.url, Kept())
@@ -125,7 +138,32 @@ def restore(
     if as_json:
         print_json(done)
     else:
-        _say(path, done)
+        _say(str(path) if at is None else f"the database of {at}", done)
+
+
+def _moment(at: str | None) -> datetime | None:
+    """Return the moment that an option names; None for the end of the archive."""
+    named = None if at in (None, "latest") else typed_time("--at", at)
+    return named.start if named else None
+
+
+@contextmanager
+def _of_moment(settings: Settings, place: Place, folder: Path | None, at: datetime | None) -> Generator[Path]:
+    """Yield a backup of a moment of the archive, which is made from a copy of the cluster as it was then."""
+    folder = folder or settings.archive_dir or noted(settings.data_dir)
+    if folder is None or settings.database_url:
+        raise InvalidInput("There is no archive.", hint="Set ESKER_ARCHIVE_DIR for an embedded Postgres.")
+    if is_archiving(place.admin_url):
+        # The last writes are in no file of the archive yet.
+        flush(place.admin_url)
+    dump = settings.data_dir / "recovering.dump"
+    try:
+        note("Recovering a copy of the database from the archive.")
+        with recovered(settings.data_dir, folder.absolute(), at) as url:
+            dumps.dump(url, dump, lambda done, total: None)
+        yield dump
+    finally:
+        dump.unlink(missing_ok=True)
 
 
 @contextmanager
@@ -178,9 +216,9 @@ async def _check(settings: Settings, url: str, kept: Kept, applied: list[str]) -
     return Restored(applied, checked.checks, probed, kept, again)
 
 
-def _say(path: Path, done: Restored) -> None:
+def _say(name: str, done: Restored) -> None:
     probed = f"recall answers {done.recall.found} of {counted(done.recall.asked, 'question')}"
-    say(f"Restored {path}: {counted(done.invariants, 'invariant')} hold, and {probed}.")
+    say(f"Restored {name}: {counted(done.invariants, 'invariant')} hold, and {probed}.")
     if done.migrations:
         say(f"The backup was older: applied {', '.join(done.migrations)}.")
     for again in done.forgotten.values():

@@ -77,7 +77,7 @@ def server_resources(settings: Settings, listener: socket.socket) -> Generator[S
         _require_schema(settings.direct_database or database_url)
         yield ServerResources(settings, listener, url, database_url, None)
         return
-    with embedded(settings.data_dir, "serve", url=url) as cluster:
+    with embedded(settings.data_dir, "serve", url=url, archive_dir=settings.archive_dir) as cluster:
         prepare(cluster)
         with explained(settings.data_dir):
             token = own_token(settings.data_dir)

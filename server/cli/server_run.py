@@ -13,7 +13,7 @@ import uvicorn
 
 from esker.server.app import make_app, make_parts
 from esker.server.background import beside, until
-from esker.server.cli.backing_up import back_up, folder_of
+from esker.server.cli.backing_up import archive_bases, back_up, folder_of
 from esker.server.cli.catching_up import catch_up
 from esker.server.cli.output import print_json, say
 from esker.server.cli.server_resources import ServerResources
@@ -65,6 +65,9 @@ async def run(resources: ServerResources, *, as_json: bool) -> None:
         )
         if cluster := resources.cluster:
             await stack.enter_async_context(beside("looking after Postgres", lambda: _look_after(cluster)))
+        if cluster and cluster.archive:
+            keep_bases = partial(archive_bases, cluster.archive, settings, cluster.url(OWNER))
+            await stack.enter_async_context(beside("the base backups", keep_bases))
         if folder := folder_of(settings):
             owner_url = cluster.url(OWNER) if cluster else settings.direct_database or resources.database_url
             await stack.enter_async_context(beside("the backups", lambda: back_up(folder, owner_url)))

@@ -104,8 +104,9 @@ def _run(command: list[str], url: str, output: IO[bytes], on_table: Callable[[in
     ) as process:
         assert process.stderr is not None  # it is a pipe
         for line in process.stderr:
-            last = line.decode("utf-8", "replace").strip() or last
-            if _TABLE.search(last):
+            text = line.decode("utf-8", "replace").strip()
+            last = text if "error: " in text else last
+            if _TABLE.search(text):
                 tables += 1
                 on_table(tables)
     if process.returncode != 0:

@@ -16,6 +16,7 @@ import tempfile
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from urllib.parse import quote
 
@@ -24,7 +25,8 @@ from psycopg import sql
 
 from esker.server.core.config.settings import Settings
 from esker.server.core.errors import Misconfigured, Unavailable
-from esker.server.db import postmaster
+from esker.server.db import archive, postmaster
+from esker.server.db.archive import Archive
 from esker.server.db.data_dir import LEAST_BYTES, HolderRole, explained, free_bytes, has_lock, hold
 from esker.server.db.migrate import Migration, migrate
 from esker.server.db.programs import BINARIES, execute, hand_over, initdb_identity, let_postgres_in, postgres_uid, run
@@ -50,6 +52,7 @@ class Cluster:
     sockets: Path
     settings: Mapping[str, str]
     joined: bool = False
+    archive: Archive | None = None
     _process: subprocess.Popen[bytes] | None = None
 
     def url(self, login: str = APP, database: str = DATABASE) -> str:
@@ -90,11 +93,17 @@ def is_made(data_dir: Path) -> bool:
 
 @contextmanager
 def embedded(
-    data_dir: Path, role: HolderRole, *, url: str = "", settings: Mapping[str, str] | None = None
+    data_dir: Path,
+    role: HolderRole,
+    *,
+    url: str = "",
+    settings: Mapping[str, str] | None = None,
+    archive_dir: Path | None = None,
 ) -> Generator[Cluster]:
     """Run the Postgres of `data_dir` during the block; `settings` are changed Postgres settings.
 
-    A `command` uses the Postgres of a running `serve`; `url` is the address that a `serve` publishes.
+    A `command` uses the Postgres of a running `serve`; `url` is the address that a `serve` publishes, `archive_dir` the
+    archive that it keeps from now on. Commands go on with the archive of the last `serve`.
     Raises Misconfigured when the directory is taken or unusable, Unavailable when Postgres does not start.
     """
     if not BINARIES.is_absolute():
@@ -107,12 +116,36 @@ def embedded(
             yield _join(directory)
             return
         with explained(data_dir):
+            if role == "serve":
+                archive.note(data_dir, archive_dir)
             cluster = _open(directory, {**_SETTINGS, **(settings or {})})
+            _archive(cluster, data_dir)
             cluster.ensure_running()
         try:
             yield cluster
         finally:
             cluster.stop()
+
+
+def _archive(cluster: Cluster, data_dir: Path) -> None:
+    """Have a cluster archive its log, if its data directory has an archive; one that runs without it is stopped."""
+    if folder := archive.noted(data_dir):
+        cluster.archive = archive.of_cluster(folder, cluster.directory)
+        cluster.settings = {**cluster.settings, **cluster.archive.settings()}
+    if postmaster.find(cluster.directory) and archive.is_archiving(cluster.url(OWNER, "postgres")) != bool(folder):
+        cluster.stop()
+
+
+@contextmanager
+def recovered(data_dir: Path, archive_dir: Path, at: datetime | None) -> Generator[str]:
+    """Yield the URL of a temporary copy of an archived database, as it was at a time or at the end of the archive.
+
+    The caller holds the data directory. Raises NotFound, InvalidInput, Unavailable.
+    """
+    directory = data_dir / "recovering"
+    sockets = _socket_directory(directory)
+    with archive.recovered(archive_dir, at, directory, sockets):
+        yield Cluster(directory, sockets, {}).url(OWNER)
 
 
 def prepare(cluster: Cluster) -> list[Migration]:

@@ -38,8 +38,12 @@ def find(directory: Path) -> psutil.Process | None:
         return None
 
 
-def start(directory: Path, sockets: Path, settings: Mapping[str, str]) -> subprocess.Popen[bytes]:
+def start(
+    directory: Path, sockets: Path, settings: Mapping[str, str], *, seconds: float = _START_SECONDS
+) -> subprocess.Popen[bytes]:
     """Start Postgres and return when it is ready. The caller holds the data directory, and no Postgres runs on it.
+
+    `seconds`: how long it may take to recover.
 
     Raises Unavailable when it does not start.
     """
@@ -49,7 +53,7 @@ def start(directory: Path, sockets: Path, settings: Mapping[str, str]) -> subpro
         _remove(directory / "postmaster.pid")
         _remove(sockets / ".s.PGSQL.5432.lock")
         process = _launch(directory, sockets, settings)
-        if _answers(process, directory):
+        if _answers(process, directory, seconds):
             return process
         reason = _last_failure(directory / "log")
         if _STILL_ENDING not in reason or time.monotonic() > deadline:
@@ -68,6 +72,8 @@ def _launch(directory: Path, sockets: Path, settings: Mapping[str, str]) -> subp
     options = {**settings, "listen_addresses": "", "unix_socket_directories": _quoted(sockets)}
     flags = [part for name, value in options.items() for part in ("-c", f"{name}={value}")]
     with open(directory / "log", "ab", opener=_private) as log:
+        # A base backup reads every file of the directory.
+        os.fchown(log.fileno(), programs.postgres_uid(), -1)
         return programs.start([str(programs.BINARIES / "postgres"), "-D", str(directory), *flags], log)
 
 
@@ -80,9 +86,9 @@ def _quoted(directory: Path) -> str:
     return '"' + str(directory).replace('"', '""') + '"'
 
 
-def _answers(process: subprocess.Popen[bytes], directory: Path) -> bool:
+def _answers(process: subprocess.Popen[bytes], directory: Path, seconds: float) -> bool:
     """Wait until a started server is ready; return False when it has ended instead."""
-    deadline = time.monotonic() + _START_SECONDS
+    deadline = time.monotonic() + seconds
     while process.poll() is None:
         try:
             lines = _pid_lines(directory)

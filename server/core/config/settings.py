@@ -78,6 +78,9 @@ class Settings(BaseModel):
 
     backup_dir: Path | None = None
     """The folder for backups. If it is set, the server writes one there regularly, and `esker backup` by default."""
+    archive_dir: Path | None = None
+    """The folder in which the embedded Postgres archives its log, beside base backups that the server makes as often as
+    backups: `esker restore --at TIME` then restores any moment."""
     backup_hours: Annotated[float, Field(gt=0)] = 24.0
     """Hours between two backups of the server."""
     backup_keep: Positive = 7
@@ -207,7 +210,7 @@ class Settings(BaseModel):
     log_format: Literal["text", "json"] = "text"
     """The form of their log: lines for people, or one JSON object a line."""
 
-    @field_validator("data_dir", "backup_dir")
+    @field_validator("data_dir", "backup_dir", "archive_dir")
     @classmethod
     def _is_absolute(cls, value: Path | None) -> Path | None:
         # The path becomes part of a database URL, which cannot be relative.
