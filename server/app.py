@@ -42,6 +42,7 @@ from esker.server.rest import (
 )
 from esker.server.rest.access import Access
 from esker.server.rest.admission import Admission, Admitted
+from esker.server.rest.body_budget import BodyBudget, BoundedBodies
 from esker.server.rest.limits import Places
 from esker.server.rest.mcp_route import PATH, McpRoute
 from esker.server.rest.metrics import Measured, Metrics
@@ -85,6 +86,7 @@ def make_app(parts: Parts, local_token: str | None = None) -> FastAPI:
     """
     metrics = Metrics()
     admission = Admission(parts.settings.requests_at_work, parts.settings.requests_waiting)
+    bodies = BodyBudget(parts.settings.max_body_bytes)
     tools = McpLater(backend_of(parts))
 
     @asynccontextmanager
@@ -115,6 +117,7 @@ def make_app(parts: Parts, local_token: str | None = None) -> FastAPI:
     app.state.exports = Places(pool_file.EXPORTS, pool_file.EXPORTS_OF_POOL)
     app.state.admission = admission
     app.state.login_links = LoginLinks(time.monotonic)
+    app.state.bodies = bodies
     problems.install(app)
     for routes in (sessions, memories, forgetting, briefing, projects, reflections, pool_file, spend, audit, health):
         # The routes themselves: `include_router` would build each of them again on first use.
@@ -123,6 +126,7 @@ def make_app(parts: Parts, local_token: str | None = None) -> FastAPI:
     app.router.routes.append(Route(PATH, tools))
     app.add_middleware(McpRoute)
     app.add_middleware(Admitted, admission=admission)
+    app.add_middleware(BoundedBodies, budget=bodies, max_body_bytes=parts.settings.max_body_bytes)
     app.add_middleware(
         Access,
         authenticate=partial(authenticate, parts),

@@ -116,3 +116,36 @@ async def test_a_request_that_waits_is_answered_when_it_is_its_turn(database_url
         assert (await first).status_code == 201
         assert (await second).status_code == 200
         assert (server.admission.at_work, server.admission.waiting) == (0, 0)
+
+
+async def test_a_large_body_is_read_when_others_have_left_memory_for_it(database_url: str, owner_url: str) -> None:
+    app = make_app(make_parts(Settings.from_environment(TIGHT), Database(database_url), system_clock))
+    app.state.bodies.wait_seconds = 0.0
+    async with serving_app(app) as url, httpx2.AsyncClient(base_url=url, timeout=PATIENCE) as client:
+        session = await opened(client)
+        body = {"messages": [{"external_id": "m1", "role": "user", "content": "x " * 300_000}]}
+        # The largest body that there may be, sent in part.
+        size = app.state.parts.settings.max_body_bytes
+        address = urlsplit(url)
+        _, slow = await asyncio.open_connection(address.hostname, address.port)
+        head = f"POST /v1/sessions/{session}/messages HTTP/1.1\r\nHost: {address.netloc}\r\nContent-Length: {size}\r\n"
+        slow.write(f"{head}Content-Type: application/json\r\n\r\n".encode() + b" " * 600_000)
+
+        async def held() -> int:
+            return app.state.bodies.held
+
+        await eventually(held)
+        refused = await client.post(f"/v1/sessions/{session}/messages", json=body)
+        assert refused.status_code == 429
+        assert int(refused.headers["Retry-After"]) > 0
+        small = await client.post("/v1/memories", json={"content": "Our river is the Rhine."})
+        assert small.status_code == 201
+        slow.close()
+        await slow.wait_closed()
+
+        async def free() -> bool:
+            return not app.state.bodies.held
+
+        await eventually(free)
+        accepted = await client.post(f"/v1/sessions/{session}/messages", json=body)
+        assert accepted.status_code == 200, accepted.text
