@@ -48,6 +48,7 @@ _OPTIONS = (
     " -c hnsw.iterative_scan=relaxed_order -c hnsw.ef_search=200"
 )
 
+_ALWAYS: dict[str, Any] = {**KEEPALIVE, "autocommit": True}
 _OWN: dict[str, Any] = {"options": _OPTIONS}
 _SHARED: dict[str, Any] = {"prepare_threshold": None}
 
@@ -88,7 +89,6 @@ class Database:
         self._is_shared = direct_url is not None
         self._answer_seconds = answer_seconds
         self.project: str | None = None
-        self._options: dict[str, Any] = {**KEEPALIVE, **(_SHARED if self._is_shared else _OWN), "autocommit": True}
         self.clock = SharedClock()
         self._pool = AsyncConnectionPool(
             url,
@@ -100,7 +100,7 @@ class Database:
             timeout=wait_seconds,
             reconnect_timeout=_WAIT_SECONDS,
             configure=self._prepare,
-            kwargs=self._options,
+            kwargs={**_ALWAYS, **(_SHARED if self._is_shared else _OWN)},
         )
 
     @classmethod
@@ -159,11 +159,12 @@ class Database:
     async def moment_apart(self, pool_id: str) -> AsyncGenerator[Connection]:
         """Open a transaction like `moment` on a connection that is opened for it, and closed after it.
 
-        For readers whose pace is a client's: they must not hold the connections of others. Raises Unavailable.
+        For readers whose pace is a client's: they must not hold the connections of others, nor those of a pooler.
+        Raises Unavailable.
         """
         with _as_esker_errors():
-            async with await LimitedConnection.connect(self.url, **self._options) as connection:
-                await self._prepare(connection)
+            async with await LimitedConnection.connect(self.direct_url, **_ALWAYS, **_OWN) as connection:
+                await self._make_ready(connection)
                 async with connection.transaction():
                     await connection.execute(_SQL["see_one_moment"])
                     await enter(connection, pool_id, self.project)
@@ -211,9 +212,12 @@ class Database:
             return await cursor.fetchall() if cursor.description else []
 
     async def _prepare(self, connection: Connection) -> None:
-        connection.answer_seconds = self._answer_seconds
         connection.is_shared = self._is_shared
-        if not self._is_shared:
+        await self._make_ready(connection)
+
+    async def _make_ready(self, connection: Connection) -> None:
+        connection.answer_seconds = self._answer_seconds
+        if not connection.is_shared:
             await connection.execute(_SQL["become_app_role"])
         await read_clock(connection, self.clock)
         await _know_vectors(connection)

@@ -76,6 +76,14 @@ async def test_a_transaction_leaves_nothing_behind(pooled: Database, pooled_url:
         assert left == {("esker_app", None, None, before[3], None)}
 
 
+async def test_slow_exports_hold_no_connection_of_the_pooler(pooled: Database) -> None:
+    [pool] = await pooled.ask("SELECT id::text FROM pools")
+    async with AsyncExitStack() as stack:
+        for _ in range(SERVERS):
+            await stack.enter_async_context(pooled.moment_apart(pool["id"]))
+        assert await pooled.ask("SELECT 1 AS one") == [{"one": 1}]
+
+
 @asynccontextmanager
 async def two_of_each(
     url: str, direct_url: str, endpoint: EmbeddingServer
