@@ -1,4 +1,4 @@
-"""`python -m evals.scaling --rows 100000`: what a million rows cost, by a smaller number of them.
+"""`python -m esker.server.bench.scaling --rows 100000`: what a million rows cost, by a smaller number of them.
 
 Fills a Postgres of its own with made-up notes and with the messages of conversations, gives all texts vectors, and
 reads the sizes of tables and indexes, the log that was written, and the seconds for it. Prints JSON.
@@ -13,17 +13,19 @@ import time
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import LiteralString
 
 from psycopg import AsyncConnection
 
+from esker.server.bench.bench_server import SQL
 from esker.server.bench.texts import Writer
 from esker.server.core.clock import system_clock
 from esker.server.core.config.settings import Settings
 from esker.server.core.records import Principal, Space, Tier
 from esker.server.db.database import Database
 from esker.server.db.embedded import OWNER, embedded, prepare
+from esker.server.db.statements import Statements, for_space
 from esker.server.store import vector_indexes, vectors
 from esker.server.usecases.authenticate import SCOPES, require_pool
 from esker.server.usecases.ingest import IncomingMessage, ingest
@@ -32,29 +34,12 @@ from esker.server.usecases.parts import Parts
 from esker.server.usecases.remember import Note, remember
 
 _SPACE = Space("scaling_384", "made up", "", 384, "", "none")
+_TIERS: tuple[Tier, ...] = ("memory", "passage")
 _BATCH = 1_000
 _SESSION = 1_000
 """Messages of one session."""
 
-_SIZES: LiteralString = """
-    SELECT relname, reltuples::bigint, pg_table_size(oid), pg_indexes_size(oid) FROM pg_class
-    WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace AND pg_total_relation_size(oid) > 1000000
-    ORDER BY pg_total_relation_size(oid) DESC
-"""
-_INDEXES: LiteralString = """
-    SELECT relname, pg_relation_size(oid) FROM pg_class
-    WHERE relkind = 'i' AND relnamespace = 'public'::regnamespace AND pg_relation_size(oid) > 1000000
-    ORDER BY 2 DESC
-"""
-# Unit vectors around fifty directions; how they are spread changes no size, and the time of an index little.
-_VECTORS: LiteralString = """
-    INSERT INTO embeddings_scaling_384 (pool_id, tier, number, part, content_hash, embedding, created_at)
-    SELECT t.pool_id, %(tier)s, t.number, 0, t.content_hash,
-           (SELECT l2_normalize(array_agg(random_normal() + 2 * sin(i * (1 + t.number %% 50)))::halfvec)
-            FROM generate_series(1, 384) AS i WHERE t.number IS NOT NULL), now()
-    FROM {table} AS t
-"""
-_WAL: LiteralString = "SELECT pg_current_wal_insert_lsn() - '0/0'::pg_lsn"
+_SQL = Statements(Path(__file__).parent / "sql/scaling.sql")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,18 +50,18 @@ class _Measuring:
     owner: AsyncConnection
     who: Principal
 
-    async def one(self, statement: LiteralString) -> int:
+    async def one(self, name: str) -> int:
         """Return the value of a statement with one row and one column."""
-        row = await (await self.owner.execute(statement)).fetchone()
+        row = await (await self.owner.execute(_SQL[name])).fetchone()
         assert row
         return int(row[0])
 
     async def step(self, name: str, rows: int, work: Callable[[], Awaitable[object]]) -> dict[str, float]:
         """Do a step, and return its seconds and its bytes of log for a row."""
         print(f"{name} …", file=sys.stderr)
-        began, written = time.perf_counter(), await self.one(_WAL)
+        began, written = time.perf_counter(), await self.one("written")
         await work()
-        seconds, wal = time.perf_counter() - began, await self.one(_WAL) - written
+        seconds, wal = time.perf_counter() - began, await self.one("written") - written
         return {"seconds for a million": 1e6 * seconds / rows, "wal for one": wal / rows}
 
 
@@ -99,39 +84,24 @@ async def _filled(place: _Measuring, rows: int) -> dict[str, object]:
         "notes": await place.step("Writing notes", rows, lambda: _notes(place, writer, rows)),
         "messages": await place.step("Writing messages", rows, lambda: _messages(place, writer, rows)),
     }
-    counts = {tier: await place.one(count) for tier, count in _COUNTS.items()}
+    counts: dict[Tier, int] = {tier: await place.one(f"count_{tier}") for tier in _TIERS}
     await vectors.create_space(place.parts.database, _SPACE)
     async with place.parts.database.tenant(place.who.pool_id) as connection:
         await vectors.register_space(connection, _SPACE, place.parts.clock())
-    tiers: tuple[tuple[Tier, str, str], ...] = (("memory", "m", "memories"), ("passage", "p", "passages"))
-    for tier, mark, table in tiers:
-        filling = _VECTORS.replace("{table}", table)
-        steps[f"{tier} vectors"] = await place.step(
-            "Storing vectors",
-            counts[tier],
-            lambda filling=filling, mark=mark: place.owner.execute(filling, {"tier": mark}),
-        )
-    for tier, _, _ in tiers:
-        steps[f"{tier} index"] = await place.step(
-            "Making an index", counts[tier], lambda tier=tier: _index(place, tier)
-        )
-    await place.owner.execute("VACUUM ANALYZE")
-    tables = await (await place.owner.execute(_SIZES)).fetchall()
-    indexes = await (await place.owner.execute(_INDEXES)).fetchall()
+    for tier, count in counts.items():
+        filling = for_space(_SQL[f"vectors_of_{tier}"], _SPACE.name)
+        steps[f"{tier} vectors"] = await place.step("Storing vectors", count, partial(place.owner.execute, filling))
+        steps[f"{tier} index"] = await place.step("Making an index", count, partial(_index, place, tier))
+    await place.owner.execute(SQL["analyze"])
+    tables = await (await place.owner.execute(_SQL["table_sizes"])).fetchall()
+    indexes = await (await place.owner.execute(_SQL["index_sizes"])).fetchall()
     return {
-        "rows": counts,
+        "rows": {**counts, "message": await place.one("count_messages")},
         "steps": steps,
         "tables": {n: {"rows": r, "bytes": t, "index bytes": i} for n, r, t, i in tables},
         "indexes": dict(indexes),
-        "database bytes": await place.one("SELECT pg_database_size(current_database())"),
+        "database bytes": await place.one("database_size"),
     }
-
-
-_COUNTS: dict[str, LiteralString] = {
-    "memory": "SELECT count(*) FROM memories",
-    "passage": "SELECT count(*) FROM passages",
-    "message": "SELECT count(*) FROM messages",
-}
 
 
 async def _notes(place: _Measuring, writer: Writer, rows: int) -> None:
