@@ -101,8 +101,9 @@ def _is_planned(statement: str) -> bool:
     """Return whether Citus plans a statement; some end the process of Postgres instead."""
     arguments = ", ".join(["NULL"] * len(set(re.findall(r"\$\d+", statement))))
     execute = f"EXPLAIN EXECUTE tried{f'({arguments})' if arguments else ''}"
-    with eventually_here(_connected) as connection:
-        assert connection
+    connection = eventually_here(_connected)
+    assert connection
+    with connection:
         try:
             connection.execute("SET plan_cache_mode = force_custom_plan")
             connection.execute("SET ROLE esker_app")
