@@ -66,6 +66,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "migrate": ("admin", "Bring the database's schema up to date."),
     "pool": ("admin", "Create, list and configure pools."),
     "key": ("admin", "Create, list and revoke keys."),
+    "jobs": ("jobs", "Show jobs, run one again, or drop one."),
     "audit": ("audit", "Show who wrote, read in bulk, exported, forgot or changed keys, newest first."),
     "scan": ("scan", "Look through everything that is stored for secrets, and mask them."),
     "reembed": ("reembed", "Switch to another embedding model, or back."),

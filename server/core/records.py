@@ -187,6 +187,23 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True)
+class ListedJob:
+    """A job as the operator sees it. `progress_at`: when its run began, or last completed a part of the work."""
+
+    kind: JobKind
+    subject: str
+    state: JobState
+    run_after: datetime
+    attempts: int
+    last_error: str | None
+    error_kind: str | None
+    up_to_seq: int
+    lease_until: datetime | None
+    progress_at: datetime | None
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class ListedPool:
     """A pool as the list of pools shows it."""
 

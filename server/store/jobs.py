@@ -17,7 +17,7 @@ from psycopg.types.json import Jsonb
 
 from esker.server.core.errors import EskerError, LeaseLost
 from esker.server.core.json_input import Json
-from esker.server.core.records import Job, JobKind, Lease
+from esker.server.core.records import Job, JobKind, JobState, Lease, ListedJob
 from esker.server.core.redaction import error_text
 from esker.server.db.database import Connection, Database
 from esker.server.db.statements import Statements
@@ -173,6 +173,27 @@ async def about(connection: Connection, subject: str) -> list[Job]:
     async with connection.cursor(row_factory=class_row(Job)) as cursor:
         await cursor.execute(SQL["about"], {"subject": subject})
         return await cursor.fetchall()
+
+
+async def listed(connection: Connection, states: Sequence[JobState]) -> list[ListedJob]:
+    """Return the jobs in some states, the longest waiting first."""
+    async with connection.cursor(row_factory=class_row(ListedJob)) as cursor:
+        await cursor.execute(SQL["listed"], {"states": list(states)})
+        return await cursor.fetchall()
+
+
+async def retry(connection: Connection, kind: JobKind, subject: str, now: datetime) -> bool:
+    """Have a job run now, as if it had never failed; return False if it runs."""
+    values = {"kind": kind, "subject": subject, "now": now}
+    if not (await connection.execute(SQL["retry"], values)).rowcount:
+        return False
+    await connection.execute(SQL["notify"])
+    return True
+
+
+async def drop(connection: Connection, kind: JobKind, subject: str) -> None:
+    """Delete a job; a worker that has it loses its lease."""
+    await connection.execute(SQL["drop"], {"kind": kind, "subject": subject})
 
 
 async def revive(connection: Connection, now: datetime) -> int:

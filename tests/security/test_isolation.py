@@ -301,6 +301,7 @@ OTHER_VERBS = {
     "migrate": "changes the schema, as the operator",
     "pool": "sets pools, as the operator",
     "key": "makes keys, as the operator",
+    "jobs": "shows and drops jobs of the database, as the operator",
     "scan": "masks secrets in the whole database, as the operator",
     "reembed": "changes models, as the operator",
     "doctor": "checks the whole database, as the operator",

@@ -137,6 +137,20 @@ WHERE kind = %(kind)s AND subject = %(subject)s AND state = 'running'
 -- The jobs of one subject.
 SELECT kind, state, run_after, attempts, last_error, error_kind FROM jobs WHERE subject = %(subject)s ORDER BY kind
 
+-- name: listed
+-- The jobs in some states, the longest waiting first.
+SELECT kind, subject, state, run_after, attempts, last_error, error_kind, up_to_seq, lease_until, progress_at, created_at
+FROM jobs WHERE state = ANY (%(states)s) ORDER BY run_after, subject, kind
+
+-- name: retry
+-- Have a job run now, as if it had never failed, unless it runs.
+UPDATE jobs SET state = 'ready', attempts = 0, run_after = %(now)s, last_error = NULL, error_kind = NULL
+WHERE kind = %(kind)s AND subject = %(subject)s AND state <> 'running'
+
+-- name: drop
+-- Delete a job; a worker that has it loses its lease.
+DELETE FROM jobs WHERE kind = %(kind)s AND subject = %(subject)s
+
 -- name: revive
 -- Make dead jobs ready again.
 WITH held AS (
