@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.routing import Route
 
 from esker.server import VERSION
-from esker.server.background import beside, keep_up, run_jobs
+from esker.server.background import beside, keep_up, run_jobs, watch_loop
 from esker.server.core.clock import Clock
 from esker.server.core.config.settings import Settings
 from esker.server.db.database import Database
@@ -84,7 +84,7 @@ def make_app(parts: Parts, local_token: str | None = None) -> FastAPI:
 
     `local_token` opens it for the user who runs it, without a key.
     """
-    metrics = Metrics()
+    metrics = Metrics(parts.instruments.registry)
     admission = Admission(parts.settings.requests_at_work, parts.settings.requests_waiting)
     bodies = BodyBudget(parts.settings.max_body_bytes)
     tools = McpLater(backend_of(parts))
@@ -108,12 +108,14 @@ def make_app(parts: Parts, local_token: str | None = None) -> FastAPI:
             await stack.enter_async_context(beside("the tools", tools.run))
             await stack.enter_async_context(ending_abandoned_leases(parts))
             await stack.enter_async_context(beside("the job runner", lambda: run_jobs(parts)))
+            await stack.enter_async_context(beside("the watch on the event loop", lambda: watch_loop(parts)))
             await stack.enter_async_context(beside("the upkeep", lambda: keep_up(parts)))
             yield
 
     app = FastAPI(title="Esker", version=VERSION, lifespan=lifespan)
     app.state.parts = parts
     app.state.metrics = metrics
+    app.state.unready = []
     app.state.exports = Places(pool_file.EXPORTS, pool_file.EXPORTS_OF_POOL)
     app.state.admission = admission
     app.state.login_links = LoginLinks(time.monotonic)

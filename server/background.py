@@ -32,6 +32,7 @@ _T = TypeVar("_T")
 _LOOK_SECONDS = 2.0
 _RESTART_SECONDS = 2.0
 _UPKEEP_SECONDS = 60.0
+_WATCH_SECONDS = 0.5
 _RETENTION_PAUSE = timedelta(hours=1)
 _WORK: dict[JobKind, Work] = {"observe": observe_leased, "reflect": reflect_leased, "reflect_pool": reflect_pool_leased}
 
@@ -95,6 +96,15 @@ async def run_jobs(parts: Parts) -> None:
             await _woken(wake)
 
 
+async def watch_loop(parts: Parts) -> None:
+    """Measure how late the event loop comes to a task, until cancelled."""
+    clock = asyncio.get_running_loop().time
+    while True:
+        due = clock() + _WATCH_SECONDS
+        await asyncio.sleep(_WATCH_SECONDS)
+        parts.instruments.loop_lag.observe(max(0.0, clock() - due))
+
+
 async def keep_up(parts: Parts) -> None:
     """Mark expired memories, extend quarantines and index late passages, every minute, until cancelled.
 
@@ -153,7 +163,8 @@ async def _next(parts: Parts, kinds: list[JobKind], free: asyncio.Semaphore, tur
 async def _run(parts: Parts, lease: Lease, free: asyncio.Semaphore, turns: PoolTurns) -> None:
     LOG_IDS.set({"job": f"{lease.kind}:{lease.subject}"})
     try:
-        await run_job(parts, lease, _WORK[lease.kind])
+        with parts.instruments.job(lease.kind):
+            await run_job(parts, lease, _WORK[lease.kind])
     except EskerError:
         pass  # recorded with the job, and logged there
     except Exception:

@@ -64,6 +64,16 @@ def status_text(found: PoolStatus) -> str:
 
 
 @dataclass(frozen=True, slots=True)
+class Measure:
+    """A number that an operator watches, of a kind of work and a state, which may be empty."""
+
+    measure: str
+    kind: str
+    state: str
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
 class ProjectSummary:
     """A project, the number of its live memories, and the time of the latest one."""
 

@@ -28,6 +28,7 @@ from esker.server.core.config.settings import Settings
 from esker.server.core.errors import Misconfigured, Unavailable
 from esker.server.db.connection import ANSWER_SECONDS, KEEPALIVE, LimitedConnection
 from esker.server.db.pipeline import enter, outside_pools, transaction
+from esker.server.db.refusals import Refusals
 from esker.server.db.replica import FOLLOWER_SECONDS, Replica
 from esker.server.db.statements import Statements
 
@@ -90,6 +91,7 @@ class Database:
         self._answer_seconds = answer_seconds
         self.project: str | None = None
         self.clock = SharedClock()
+        self.refusals = Refusals()
         self._pool = AsyncConnectionPool(
             url,
             connection_class=LimitedConnection,
@@ -124,6 +126,22 @@ class Database:
         if self.replica:
             await self.replica.follower.__aexit__()
         await self._pool.close()
+
+    @property
+    def connections(self) -> dict[str, float]:
+        """The pool of connections: `open`, `idle` and `most` connections, and requests that are `waiting` for one.
+
+        Sums since the start are `waited_seconds`, and `failed`: requests that got none in time.
+        """
+        found = self._pool.get_stats()
+        return {
+            "open": found["pool_size"],
+            "idle": found["pool_available"],
+            "most": found["pool_max"],
+            "waiting": found["requests_waiting"],
+            "waited_seconds": found.get("requests_wait_ms", 0) / 1_000,
+            "failed": found.get("requests_errors", 0),
+        }
 
     def of_project(self, project: str) -> "Database":
         """Return a view with the same connections, whose transactions see and write only this project of a pool.
@@ -162,7 +180,7 @@ class Database:
         For readers whose pace is a client's: they must not hold the connections of others, nor those of a pooler.
         Raises Unavailable.
         """
-        with _as_esker_errors():
+        with self._as_esker_errors():
             async with await LimitedConnection.connect(self.direct_url, **_ALWAYS, **_OWN) as connection:
                 await self._make_ready(connection)
                 async with connection.transaction():
@@ -236,7 +254,7 @@ class Database:
 
     @asynccontextmanager
     async def _connection(self) -> AsyncGenerator[Connection]:
-        with _as_esker_errors():
+        with self._as_esker_errors():
             try:
                 async with self._pool.connection() as connection:
                     await _know_vectors(connection)
@@ -246,24 +264,23 @@ class Database:
                 await self._pool.drain()
                 raise
 
-
-@contextmanager
-def _as_esker_errors() -> Generator[None]:
-    """Turn errors of the driver into those of Esker, for which clients wait or migrate."""
-    try:
-        yield
-    except (PoolTimeout, PoolClosed, TooManyRequests) as error:
-        raise Unavailable("The database cannot be reached.") from error
-    except ReadOnlySqlTransaction as error:
-        raise Unavailable("The database takes no writes now; it may be failing over.") from error
-    except (UndefinedTable, UndefinedColumn, UndefinedFunction) as error:
-        raise Misconfigured("The database has not been migrated.", hint="Run `esker migrate`.") from error
-    except (psycopg.OperationalError, psycopg.InterfaceError) as error:
-        raise Unavailable(f"The database cannot answer: {_first_line(error)}.") from error
-    except psycopg.Error as error:
-        # The other lines may quote what the statement was given, and the error may be logged.
-        error.args = (_first_line(error),)
-        raise
+    @contextmanager
+    def _as_esker_errors(self) -> Generator[None]:
+        """Turn errors of the driver into those of Esker, for which clients wait or migrate."""
+        try:
+            yield
+        except (PoolTimeout, PoolClosed, TooManyRequests) as error:
+            raise Unavailable("The database cannot be reached.") from error
+        except (UndefinedTable, UndefinedColumn, UndefinedFunction) as error:
+            raise Misconfigured("The database has not been migrated.", hint="Run `esker migrate`.") from error
+        except psycopg.Error as error:
+            if words := self.refusals.note(error):
+                raise Unavailable(f"{words}.") from error
+            if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
+                raise Unavailable(f"The database cannot answer: {_first_line(error)}.") from error
+            # The other lines may quote what the statement was given, and the error may be logged.
+            error.args = (_first_line(error),)
+            raise
 
 
 class Snapshot(Database):

@@ -78,9 +78,10 @@ async def facts(database: Database) -> DatabaseFacts:
     )
 
 
-async def schema_version(database: Database) -> int:
-    """Return the number of the last migration that was applied."""
-    return int((await database.ask(SQL["schema_version"]))[0]["version"])
+async def serving(database: Database) -> tuple[int, bool]:
+    """Return the number of the last migration that was applied, and whether the database is read-only."""
+    [row] = await database.ask(SQL["serving"])
+    return int(row["version"]), bool(row["read_only"])
 
 
 async def stuck(connection: Connection, now: datetime, before: datetime) -> Stuck:

@@ -19,6 +19,7 @@ from esker.server.core.errors import EskerError, LeaseLost
 from esker.server.core.json_input import Json
 from esker.server.core.records import Job, JobKind, JobState, Lease, ListedJob
 from esker.server.core.redaction import error_text
+from esker.server.core.reports import Measure
 from esker.server.db.database import Connection, Database
 from esker.server.db.statements import Statements
 
@@ -225,6 +226,11 @@ async def backlog(database: Database, now: datetime) -> dict[str, float]:
     """Return metrics of all pools together by name: waiting work, and the coverage of transcripts."""
     [waiting], [covered] = await database.ask(WORK["backlog"], {"now": now}), await database.ask(WORK["coverage"])
     return {name: float(value) for name, value in {**waiting, **covered}.items()}
+
+
+async def operations(database: Database, now: datetime) -> list[Measure]:
+    """Return what an operator watches in all pools together: jobs, leases, the age of due work, and spending."""
+    return [Measure(**row) for row in await database.ask(WORK["operations"], {"now": now})]
 
 
 async def pool_backlog(connection: Connection, now: datetime) -> dict[str, float]:

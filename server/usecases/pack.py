@@ -61,11 +61,16 @@ async def _first_pack(parts: Parts, connection: Connection, before: StoredSessio
     if session.project != before.project:
         offer = await _send_offer(connection, session, now)
     choice = await _choose(connection, session, offer, now)
-    return await _insert(connection, session, choice, "forgotten" if session.pack_version else "initial", now)
+    reason: PackReason = "forgotten" if session.pack_version else "initial"
+    parts.instruments.packs.labels(reason).inc()
+    return await _insert(connection, session, choice, reason, now)
 
 
-async def freeze_pack(connection: Connection, session: StoredSession, reason: PackReason, now: datetime) -> None:
+async def freeze_pack(
+    parts: Parts, connection: Connection, session: StoredSession, reason: PackReason, now: datetime
+) -> None:
     """Freeze the next version of a session's pack. The caller holds the session's lock."""
+    parts.instruments.packs.labels(reason).inc()
     await packs.lock_to_freeze(connection)
     await _insert(connection, session, await choose_rows(connection, session, now), reason, now)
 

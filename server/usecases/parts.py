@@ -13,6 +13,7 @@ from esker.server.providers.query_embedders import QueryEmbedders
 from esker.server.providers.reranking import Reranking
 from esker.server.providers.roles import Observer, Reflector
 from esker.server.providers.text_processes import TextProcesses
+from esker.server.usecases.instruments import Instruments
 from esker.server.usecases.pulse import Pulse
 from esker.server.usecases.setbacks import Setbacks
 
@@ -42,5 +43,6 @@ class Parts:
     processes: TextProcesses = field(default_factory=TextProcesses)
     setbacks: Setbacks = field(default_factory=Setbacks)
     pulse: Pulse = field(default_factory=Pulse)
+    instruments: Instruments = field(default_factory=Instruments)
     holder: Holder = field(default_factory=Holder)
     breakers: Breakers = field(default_factory=Breakers)

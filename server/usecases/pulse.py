@@ -16,6 +16,11 @@ class Pulse:
         """Note that the runner moves."""
         self._at, self._waits_for_slot = now, waits_for_slot
 
+    @property
+    def moved_at(self) -> datetime | None:
+        """When the runner last moved; None if it waits for a slot or was never started."""
+        return None if self._waits_for_slot else self._at
+
     def stopped_for(self, now: datetime) -> timedelta | None:
         """Return how long the runner has not moved if that is too long; None if it moves or was never started."""
         if self._at is None or self._waits_for_slot or now - self._at < _LONGEST:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal
@@ -112,12 +113,21 @@ class _Ranked:
 
 async def recall(parts: Parts, pool_id: str, request: RecallRequest) -> Recalled:
     """Answer a question. Raises InvalidInput, also for a scope without its session or project; NotFound."""
+    instruments = parts.instruments
+    with instruments.recall_arm("all"):
+        answer = await _recall(parts, pool_id, request)
+    instruments.recall_answers.labels(answer.semantic, "no" if answer.abstained else "yes").inc()
+    return answer
+
+
+async def _recall(parts: Parts, pool_id: str, request: RecallRequest) -> Recalled:
     scope = await _resolve_scope(parts, pool_id, checked(request))
     # No connection is held while models run.
     query = await _read_query(parts, scope)
-    async with parts.database.moment_since(pool_id, scope.position) as connection:
-        found = await _find(connection, scope, query)
-        reading = await _send_texts(connection, query.semantic.space, found.read, scope.row_filter)
+    with parts.instruments.recall_arm("search"):
+        async with parts.database.moment_since(pool_id, scope.position) as connection:
+            found = await _find(connection, scope, query)
+            reading = await _send_texts(connection, query.semantic.space, found.read, scope.row_filter)
     texts = await reading.texts()
     # A reranker does not know when a text was said.
     reranking = parts.reranking if scope.request.ranking == "full" and query.window is None else None
@@ -135,7 +145,8 @@ async def recall(parts: Parts, pool_id: str, request: RecallRequest) -> Recalled
         firm=query.firm,
     )
     chosen = without_seen(chosen, set(scope.request.without))
-    hits, reranked = await rerank(reranking, scope.request.query, chosen.hits)
+    with parts.instruments.recall_arm("rerank") if reranking else nullcontext():
+        hits, reranked = await rerank(reranking, scope.request.query, chosen.hits)
     return _answer(scope, query, found, replace(chosen, hits=hits), reranked)
 
 
@@ -183,15 +194,21 @@ async def _read_query(parts: Parts, scope: _RecallScope) -> _ReadQuery:
     request, full = scope.request, scope.request.ranking == "full"
     query = without_label(request.query) or request.query
     time = asked_time(query, scope.row_filter.as_of or scope.now, scope.timezone) if full else None
-    semantic = await semantic_of(parts, scope.space, request, query)
+    with parts.instruments.recall_arm("question"):
+        semantic = await semantic_of(parts, scope.space, request, query)
     window = await _window(parts, scope, time) if time else None
     words = time.rest if time else query
     only_time = window is not None and not asks_of_something(words)
     question = question_of(words, query, request, scope.space, semantic)
-    paraphrases, paraphrased = await paraphrase(parts, scope.pool_id, words) if full and not only_time else ([], "off")
+    paraphrases, paraphrased = await _paraphrases(parts, scope, words) if full and not only_time else ([], "off")
     others = await paraphrased_questions(parts, request, scope.space, question, paraphrases)
     firm = time is not None and time.firm
     return _ReadQuery([question, *others], semantic, window, firm, only_time, paraphrases, paraphrased)
+
+
+async def _paraphrases(parts: Parts, scope: _RecallScope, words: str) -> tuple[list[str], ModelStepOutcome]:
+    with parts.instruments.recall_arm("paraphrase") if parts.paraphrases else nullcontext():
+        return await paraphrase(parts, scope.pool_id, words)
 
 
 async def _window(parts: Parts, scope: _RecallScope, time: AskedTime) -> Window | None:

@@ -40,7 +40,7 @@ async def receive_event(
         ):
             return EventReport(kind, repeated=True, observing=False)
         if kind == "evicted":
-            await freeze_pack(connection, session, "evicted", now)
+            await freeze_pack(parts, connection, session, "evicted", now)
         to_observe = parts.observer is not None and session.unobserved_tokens > 0
         observing = to_observe and await _calls_for_observing(parts, connection, session, kind)
         if observing:

@@ -42,4 +42,5 @@ async def record_usage(parts: Parts, pool_id: str, session_id: str, asked: Usage
         call = ModelCall(asked.used, now, model, session.total_tokens, session.pack_version)
         after = with_call(before, call, price)
         await usage.put(connection, session_id, after)
+        parts.instruments.client_call(asked.used)
         return UsageAnswer(False, report_of(after))

@@ -124,7 +124,7 @@ async def _reflect_batch(parts: Parts, lease: Lease, session: StoredSession, row
 
     async def rebuild_pack(connection: Connection, now: datetime) -> None:
         await sessions.reflect_at(connection, session.id, None)
-        await freeze_pack(connection, await sessions.get(connection, session.id), "reflection", now)
+        await freeze_pack(parts, connection, await sessions.get(connection, session.id), "reflection", now)
 
     return await condense(
         parts, lease, reflector_of(parts), task, ReflectionSubject(session.id, session.project), rebuild_pack

@@ -114,7 +114,7 @@ async def undo_reflection(parts: Parts, who: Principal, reflection_id: str) -> U
         if reflection.session_id:
             session = await sessions.get(connection, reflection.session_id)
             await wait_for_more(connection, session)
-            await freeze_pack(connection, session, "reflection", now)
+            await freeze_pack(parts, connection, session, "reflection", now)
         counts = {"restored": len(restored), "taken_back": len(taken_back)}
         await audit.insert(connection, who.actor, "reflection.undo", reflection.id, counts, now)
     return Undone(reflection.id, len(restored), len(taken_back))

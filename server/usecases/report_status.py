@@ -1,25 +1,32 @@
 """Status: whether the server has everything it needs, and how much work is waiting."""
 
+import shutil
 from dataclasses import dataclass
 
 from esker.server.core.errors import EskerError
+from esker.server.core.reports import Measure
 from esker.server.db.migrate import newest
 from esker.server.providers.model_observer import ModelObserver
 from esker.server.providers.model_reflector import ModelReflector
 from esker.server.store import inspection, jobs, vector_indexes
 from esker.server.usecases.parts import Parts
 
+_LEAST_FREE_BYTES = 64 * 1024 * 1024
+"""Free space of an embedded Postgres below which any write may fail."""
+
 
 @dataclass(frozen=True, slots=True)
 class Readiness:
-    """Whether requests can be served; `database` is `ok` or the reason why not.
+    """Whether requests can be served; `reasons` say why not, one sentence each.
 
-    `jobs` is `ok`, or how long the job runner has not moved; then the server is not ready, since a restart is needed.
-    `language_model` is `none`, `ok`, or why it could not be reached the last time.
+    `database`, `disk` (whether writes succeed) and `jobs` (whether the job runner moves; if not, a restart is needed)
+    are `ok` or a reason. `language_model` is `none`, `ok`, or why it could not be reached the last time.
     """
 
     ready: bool
+    reasons: list[str]
     database: str
+    disk: str
     jobs: str
     observer: str
     reflector: str
@@ -32,16 +39,14 @@ class Readiness:
 
 async def readiness(parts: Parts) -> Readiness:
     """Return whether the server can serve, which it can while a model is still loading."""
-    try:
-        there = await inspection.schema_version(parts.database)
-        database = "ok" if there >= newest() else "The database lacks migrations: run `esker migrate`."
-    except EskerError as error:
-        database = str(error)
-    stopped = parts.pulse.stopped_for(parts.clock())
+    database, disk, jobs = await _database(parts), _disk(parts), _jobs(parts)
+    reasons = [state for state in (database, disk, jobs) if state != "ok"]
     return Readiness(
-        ready=database == "ok" and stopped is None,
+        ready=not reasons,
+        reasons=reasons,
         database=database,
-        jobs=f"have not moved for {stopped.total_seconds():.0f} s" if stopped else "ok",
+        disk=disk,
+        jobs=jobs,
         observer=parts.observer.name if parts.observer else "off",
         reflector=parts.reflector.name if parts.reflector else "off",
         language_model=_language_model(parts),
@@ -50,6 +55,73 @@ async def readiness(parts: Parts) -> Readiness:
         reranker=parts.reranking.state if parts.reranking else "none",
         worker=str(parts.worker) if parts.worker else "none",
     )
+
+
+async def _database(parts: Parts) -> str:
+    try:
+        version, is_read_only = await inspection.serving(parts.database)
+    except EskerError as error:
+        return str(error)
+    if version < newest():
+        return "The database lacks migrations: run `esker migrate`."
+    return "The database is read-only, as a standby is." if is_read_only else "ok"
+
+
+def _disk(parts: Parts) -> str:
+    if refusal := parts.database.refusals.present:
+        return refusal
+    space = disk_space(parts)
+    if space and space.free < _LEAST_FREE_BYTES:
+        return f"The disk of the data directory has only {space.free / 2**20:.1f} MB left."
+    return "ok"
+
+
+def _jobs(parts: Parts) -> str:
+    stopped = parts.pulse.stopped_for(parts.clock())
+    return f"The job runner has not moved for {stopped.total_seconds():.0f} s." if stopped else "ok"
+
+
+@dataclass(frozen=True, slots=True)
+class DiskSpace:
+    """The free and the whole space of a disk in bytes."""
+
+    free: int
+    size: int
+
+
+def disk_space(parts: Parts) -> DiskSpace | None:
+    """Return the space of the embedded Postgres's disk; None for a Postgres elsewhere."""
+    if parts.settings.database_url:
+        return None
+    try:
+        found = shutil.disk_usage(parts.settings.data_dir)
+    except OSError:
+        return None
+    return DiskSpace(found.free, found.total)
+
+
+def process_state(parts: Parts) -> dict[str, float]:
+    """Return what the process knows of itself and its database without asking it, by the name of a metric."""
+    connections, space, worker = parts.database.connections, disk_space(parts), parts.worker
+    moved = parts.pulse.moved_at
+    state = {
+        "database_connections_open": connections["open"],
+        "database_connections_idle": connections["idle"],
+        "database_connections_most": connections["most"],
+        "database_connection_waiting": connections["waiting"],
+        "database_connection_wait_seconds_total": connections["waited_seconds"],
+        "database_connection_failures_total": connections["failed"],
+        "database_writable": float(parts.database.refusals.present is None),
+        "job_slots": parts.settings.job_concurrency,
+        "job_runner_idle_seconds": (parts.clock() - moved).total_seconds() if moved else 0.0,
+        "language_model_up": float(_language_model(parts) in ("ok", "none")),
+        "embedder_up": float(parts.embedders is None or parts.embedders.broken is None),
+    }
+    if worker:
+        state |= {"embedding_worker_up": float(not worker.deaths), "embedding_worker_deaths": worker.deaths}
+    if space:
+        state |= {"disk_free_bytes": space.free, "disk_size_bytes": space.size}
+    return state
 
 
 def _language_model(parts: Parts) -> str:
@@ -63,6 +135,11 @@ async def backlog(parts: Parts) -> dict[str, float]:
     """Return the metrics of waiting work over all pools, by name. Raises Unavailable."""
     waiting = await jobs.backlog(parts.database, parts.clock())
     return waiting | {"lowest_index_agreement": await vector_indexes.lowest_agreement(parts.database)}
+
+
+async def operations(parts: Parts) -> list[Measure]:
+    """Return what an operator watches in all pools together. Raises Unavailable."""
+    return await jobs.operations(parts.database, parts.clock())
 
 
 async def pool_backlog(parts: Parts, pool_id: str) -> dict[str, float]:

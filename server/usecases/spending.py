@@ -64,7 +64,9 @@ class PoolMeter:
             if used is None:
                 await spend.withdraw(connection, UUID(call))
             else:
-                await spend.settle(connection, UUID(call), used, cost(used, price) if price else None)
+                cost_usd = cost(used, price) if price else None
+                await spend.settle(connection, UUID(call), used, cost_usd)
+                self.parts.instruments.model_call(self.purpose, used, cost_usd)
 
 
 def _check_cap(model: str, today: "Today", *, has_price: bool) -> None:

@@ -26,6 +26,7 @@ OF_ALL_POOLS = {
     "chosen_sources",
     "coverage",
     "find_api_key",
+    "operations",
     "pools_with_embedding_work",
     "pools_with_expired_memories",
     "pools_with_jobs",

@@ -17,9 +17,9 @@ from esker.server.core.config.client_settings import CLIENT_SETTINGS, ClientSett
 from esker.server.core.config.settings import Settings
 from esker.server.core.records import KINDS
 from esker.server.db.database import Database
-from esker.server.rest.metrics import BACKLOG
 from evals.__main__ import app as evals
 from evals.retrieval.command import READERS
+from tests.support.exported_metrics import exported_metrics
 from tests.support.made import made_at
 from tests.support.processes import ROOT, environment, served
 
@@ -95,9 +95,11 @@ def test_every_command_option_and_format_of_the_evals_is_documented() -> None:
         assert f"`{name}`" in text, name
 
 
-def test_every_metric_is_documented() -> None:
-    for name in BACKLOG:
-        assert f"`esker_{name}`" in page("docs/api.md")
+def test_the_documented_metrics_are_those_that_are_exported() -> None:
+    rows = re.findall(r"^\| `((?:esker)_\w+)` \| ([\w, ]*) \|", page("docs/monitoring.md"), re.MULTILINE)
+    documented = {name: {label for label in labels.split(", ") if label.strip()} for name, labels in rows}
+    assert len(documented) == len(rows)
+    assert documented == {name: labels for name, labels in exported_metrics().items() if name.startswith("esker_")}
 
 
 def test_every_kind_of_memory_is_a_word_of_the_architecture() -> None:

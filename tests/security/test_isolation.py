@@ -396,10 +396,13 @@ async def ask(two: Two, method: str, path: str, ask: Ask, ids: dict[str, str]) -
     for name, kind in ask.path.items():
         path = path.replace(f"{{{name}}}", kind)
     query = filled_in(ask.query, ids)
+    # The same id for each, since problem documents show it.
+    headers = {"X-Request-Id": "asked"}
     if ask.form is not None:
-        headers = {"Origin": two.url}
+        headers["Origin"] = two.url
         return await two.mine.client.request(method, filled_in(path, ids), data=ask.form, headers=headers)
-    return await two.mine.client.request(method, filled_in(path, ids), params=query, json=filled_in(ask.body, ids))
+    body = filled_in(ask.body, ids)
+    return await two.mine.client.request(method, filled_in(path, ids), params=query, json=body, headers=headers)
 
 
 def files_in(folder: Path) -> list[Path]:

@@ -3,9 +3,10 @@
 SELECT current_setting('server_version_num')::int / 10000 AS postgres,
        (SELECT extversion FROM pg_extension WHERE extname = 'vector') AS pgvector
 
--- name: schema_version
--- The last migration that was applied.
-SELECT coalesce(max(version), 0) AS version FROM schema_migrations
+-- name: serving
+-- The last migration that was applied, and whether nothing can be written, as on a standby.
+SELECT coalesce(max(version), 0) AS version, current_setting('transaction_read_only')::boolean AS read_only
+FROM schema_migrations
 
 -- name: role
 -- The rights of the role that serves requests; all must be false.

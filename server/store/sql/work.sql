@@ -14,6 +14,10 @@ SELECT pool_id::text FROM pools_without_space(%(space)s, %(source)s, %(or_retire
 -- How much work waits, in all pools together.
 SELECT * FROM backlog(%(now)s)
 
+-- name: operations
+-- Jobs, leases, the age of due work and spending, in all pools together.
+SELECT * FROM operations(%(now)s)
+
 -- name: coverage
 -- How well transcripts are covered, in all pools together.
 SELECT * FROM coverage()

@@ -1,0 +1,36 @@
+"""Writes that the database has refused lately: its disk is full, or it is read-only."""
+
+import time
+from collections.abc import Callable
+
+import psycopg
+from psycopg.errors import DiskFull, ReadOnlySqlTransaction
+
+_LATELY_SECONDS = 30.0
+_WORDS: dict[type[psycopg.Error], str] = {
+    DiskFull: "The database's disk is full",
+    ReadOnlySqlTransaction: "The database takes no writes now; it may be failing over",
+}
+
+
+class Refusals:
+    """The last write that was refused, and when."""
+
+    def __init__(self, seconds: Callable[[], float] = time.monotonic) -> None:
+        """`seconds` is a clock that only moves forward."""
+        self._seconds = seconds
+        self._last: tuple[float, str] | None = None
+
+    def note(self, error: psycopg.Error) -> str | None:
+        """Note an error, and return it in words if it says that nothing can be written."""
+        words = next((words for kind, words in _WORDS.items() if isinstance(error, kind)), None)
+        if words:
+            self._last = self._seconds(), words
+        return words
+
+    @property
+    def present(self) -> str | None:
+        """Why writes were refused in the last half a minute; None if they were not."""
+        if self._last is None or self._seconds() - self._last[0] > _LATELY_SECONDS:
+            return None
+        return f"{self._last[1]}."
