@@ -9,6 +9,7 @@ import os
 import sys
 import threading
 
+from esker.embedding_worker.probe import probed
 from esker.embedding_worker.worker import run_worker
 from esker.server.core.config.logs import configure_logs
 from esker.server.core.config.settings import Settings
@@ -48,7 +49,8 @@ async def _run(parts: Parts, embedder: Embedder, *, watch_stdin: bool) -> None:
     if watch_stdin:
         threading.Thread(target=_stop_when_stdin_closes, args=(loop, stop), daemon=True).start()
     try:
-        await run_worker(parts, embedder, stop)
+        async with probed(parts, parts.settings.host, None if watch_stdin else parts.settings.worker_port):
+            await run_worker(parts, embedder, stop)
     finally:
         await embedder.close()
 

@@ -122,7 +122,9 @@ class Backfill:
 
     def _ended(self, call: asyncio.Task[None]) -> None:
         del self._calls[call]
+        self._parts.pulse.beat(self._parts.clock())
         if not call.cancelled():
+            self._parts.instruments.batches.labels("failed" if call.exception() else "done").inc()
             self._error = self._error or call.exception()
         self._changed.set()
         self._wake.set()

@@ -76,10 +76,11 @@ async def _work(parts: Parts, embedder: Embedder, space: Space, signals: _WakeSi
     try:
         while not stop.is_set():
             wake.clear()
+            parts.pulse.beat(parts.clock())
             try:
                 await _drain(parts, backfill, space, signals, adopt=adopt)
             except EmbedderDown as error:
-                await _until_it_answers(embedder, error, stop)
+                await _until_it_answers(parts, embedder, error, stop)
             except EskerError as error:
                 log.warning("embedding cannot go on now: %s", error)
             except Exception:
@@ -104,10 +105,11 @@ async def _drain(parts: Parts, backfill: Backfill, space: Space, signals: _WakeS
         more = await backfill.start_calls(signals.stop)
 
 
-async def _until_it_answers(embedder: Embedder, error: EmbedderDown, stop: asyncio.Event) -> None:
+async def _until_it_answers(parts: Parts, embedder: Embedder, error: EmbedderDown, stop: asyncio.Event) -> None:
     """Wait until the embedder answers one text, asking once after each pause; or until `stop` is set."""
     down: EmbedderDown | None = error
     while down and not stop.is_set():
+        parts.pulse.beat(parts.clock())
         log.warning("%s Pausing for %d s.", down, PAUSE.total_seconds())
         await either(stop, seconds=PAUSE.total_seconds())
         try:

@@ -60,8 +60,12 @@ class Cluster:
         return f"postgresql://{login}@/{database}?host={quote(str(self.sockets), safe='')}"
 
     def ensure_running(self) -> bool:
-        """Start the server unless it runs; return whether it was started. Raises Unavailable when it does not start."""
+        """Start the server unless it runs, whose log is then kept short; return whether it was started.
+
+        Raises Unavailable when it does not start.
+        """
         if postmaster.find(self.directory) or (self._process and self._process.poll() is None):
+            postmaster.rotate_log(self.directory)
             return False
         self._process = postmaster.start(self.directory, self.sockets, self.settings)
         return True

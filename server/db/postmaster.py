@@ -5,10 +5,12 @@ copied directory, that is another program) and passes paths to a shell.
 """
 
 import os
+import shutil
 import signal
 import subprocess
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -25,6 +27,7 @@ _PATIENCE_SECONDS = 75.0
 _PAUSE_SECONDS = 0.02
 _PAUSE_BETWEEN_STARTS_SECONDS = 0.25
 _STATUS_LINE = 7
+_LONGEST_LOG_BYTES = 16 * 1024 * 1024
 
 
 def find(directory: Path) -> psutil.Process | None:
@@ -49,6 +52,7 @@ def start(
     """
     deadline = time.monotonic() + _PATIENCE_SECONDS
     while True:
+        rotate_log(directory)
         # Left by a server that has ended, or copied with the directory.
         _remove(directory / "postmaster.pid")
         _remove(sockets / ".s.PGSQL.5432.lock")
@@ -59,6 +63,30 @@ def start(
         if _STILL_ENDING not in reason or time.monotonic() > deadline:
             raise Unavailable(f"Postgres does not start: {reason}", hint=f"Its log is {directory / 'log'}.")
         time.sleep(_PAUSE_BETWEEN_STARTS_SECONDS)
+
+
+def rotate_log(directory: Path) -> None:
+    """Begin the server's log anew if it has become long; one older part is kept.
+
+    The server has the file open for appending and so goes on at its new end. Lines of the moment between are lost.
+    """
+    log = directory / "log"
+    try:
+        if log.stat().st_size < _LONGEST_LOG_BYTES:
+            return
+        with open(former_log(log), "wb", opener=_private) as former, log.open("rb") as present:
+            shutil.copyfileobj(present, former)
+    except FileNotFoundError:
+        return
+    except OSError:
+        pass  # on a full disk, the space counts more than the former part
+    with suppress(OSError):
+        os.truncate(log, 0)
+
+
+def former_log(log: Path) -> Path:
+    """Return where the older part of a log is kept."""
+    return log.with_name(f"{log.name}.1")
 
 
 def _remove(file: Path) -> None:

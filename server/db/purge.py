@@ -8,6 +8,7 @@ from psycopg import Connection, sql
 from psycopg.rows import TupleRow
 
 from esker.server.core.errors import Unavailable
+from esker.server.db.postmaster import former_log
 from esker.server.db.statements import Statements
 
 _SQL = Statements(Path(__file__).parent / "sql/purge.sql")
@@ -43,6 +44,7 @@ def purge(url: str, log: Path | None) -> Purged:
         raise Unavailable(f"The database cannot be purged: {str(error).strip()}") from error
     if log is not None:
         log.write_bytes(b"")
+        former_log(log).unlink(missing_ok=True)
     return Purged(len(tables), removed)
 
 

@@ -44,6 +44,7 @@ class Instruments:
         self._client_tokens = self._counter(
             "esker_client_tokens", "Tokens that the models of clients used, as clients report them.", "use"
         )
+        self.batches = self._counter("esker_worker_batches", "Batches of texts that a worker embedded.", "outcome")
         self.loop_lag = Histogram(
             "esker_event_loop_lag_seconds",
             "How much later than planned the event loop came to a task, in seconds.",

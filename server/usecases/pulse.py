@@ -21,8 +21,8 @@ class Pulse:
         """When the runner last moved; None if it waits for a slot or was never started."""
         return None if self._waits_for_slot else self._at
 
-    def stopped_for(self, now: datetime) -> timedelta | None:
+    def stopped_for(self, now: datetime, longest: timedelta = _LONGEST) -> timedelta | None:
         """Return how long the runner has not moved if that is too long; None if it moves or was never started."""
-        if self._at is None or self._waits_for_slot or now - self._at < _LONGEST:
+        if self._at is None or self._waits_for_slot or now - self._at < longest:
             return None
         return now - self._at

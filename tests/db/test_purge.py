@@ -14,6 +14,7 @@ from esker.server.core.facts.forgetting import ForgetRequest, Selection
 from esker.server.core.records import Principal
 from esker.server.db.database import Database
 from esker.server.db.embedded import OWNER, Cluster, embedded
+from esker.server.db.postmaster import former_log
 from esker.server.db.purge import purge
 from esker.server.usecases.authenticate import SCOPES, require_pool
 from esker.server.usecases.forget import forget
@@ -63,6 +64,7 @@ async def test_a_purged_word_is_in_no_dump_and_in_no_file(own_cluster: Cluster, 
         receipt = await forget(parts, who, ForgetRequest(Selection(words=[word])))
         assert (receipt.memories, receipt.messages, receipt.left) == (40, 40, {})
         assert files_with(own_cluster.directory, word)
+        former_log(own_cluster.directory / "log").write_text(f"An older error quotes {word}.")
         purged = purge(own_cluster.url(OWNER), own_cluster.directory / "log")
         assert purged.wal_files
         assert files_with(own_cluster.directory, word) == []

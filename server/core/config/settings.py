@@ -205,6 +205,8 @@ class Settings(BaseModel):
     """The most questions whose paraphrases a server caches in memory, over all pools; 0: none."""
     worker: bool = True
     """Whether `esker serve` also starts an embedding worker."""
+    worker_port: Annotated[int, Field(ge=0, le=65535)] | None = None
+    """The port on which a worker that runs alone answers `/livez` and `/metrics`, without a key; unset: none."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     """The lowest level that the server and the worker log."""
     log_format: Literal["text", "json"] = "text"
