@@ -24,6 +24,8 @@ PASTED = {
     "a ruler": "---> Active tables <---",
     "an exception": "ValueError: the port must be a number",
     "a frame": '  File "/srv/app.py", line 12, in main',
+    "a frame in a notebook": "File /opt/env/lib/readers.py:300, in _read(path, kwds)",
+    "a call that prints": 'print(f"Always {(total / len(rows)) * 100}% of all rows")',
     "a frame in JavaScript": "    at login (src/auth.ts:45:11)",
     "a diagnostic": "src/auth.ts:45:11: 'x' is never used",
     "a warning of a linter": "6:10  Warning: 'Request' is defined but never used.",

@@ -616,3 +616,35 @@ def test_a_call_to_go_on_is_no_fact(order: str) -> None:
 
 def test_a_line_that_breaks_off_with_a_comma_is_no_fact() -> None:
     assert facts(conversation(("user", "In app.py, the function render_calculator(),"))) == []
+
+
+@pytest.mark.parametrize(
+    "declined",
+    [
+        "Nee, passt.",
+        "No, all good.",
+        "Non, c'est bon.",
+        "No, está bien así.",
+        "不用，谢谢。",
+        "いいえ、大丈夫です。",
+        "Нет, спасибо.",
+    ],
+)
+def test_who_declines_an_offer_corrects_nothing(declined: str) -> None:
+    said = conversation(
+        ("user", "Der Export bleibt bis zur Abnahme am 17. April so, vorher fassen wir ihn nicht an."),
+        ("assistant", "Alles klar. Soll ich die Trennzeichen auch prüfen?"),
+        ("user", declined),
+    )
+    found = facts(said)
+    assert [fact for fact in found if fact.replaces or fact.content.startswith("User correction")] == []
+    assert the_fact("17. April", among=found)
+
+
+@pytest.mark.parametrize("said", ["/grant Use this skill to write the report", "Claude, show me the report of 3 May"])
+def test_a_command_and_an_order_by_name_are_of_the_moment(said: str) -> None:
+    assert facts(conversation(("user", said), ("assistant", "Done."))) == []
+
+
+def test_a_rule_in_a_command_is_kept() -> None:
+    assert the_fact("force-push", among=facts(conversation(("user", "/remember never force-push to main"))))

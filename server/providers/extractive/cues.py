@@ -20,6 +20,8 @@ def _persons(name: str) -> Cue:
 
 QUESTION = _observer("question", r"[?？؟]\s*[\"')]?$")
 CORRECTION = _observer("correction")
+# Declines an offer at the beginning of a reply, and corrects nothing: "no, all good".
+DECLINES = _observer("declines")
 PREFERENCE = _observer("preference")
 DECISION = _observer("decision")
 REQUEST = _observer("request")

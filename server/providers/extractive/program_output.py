@@ -30,6 +30,7 @@ _OUTPUT = tuple(
         # Errors, warnings and stack traces.
         r"^\s*Traceback \(most recent call last\)",
         r"^\s*File \"[^\"\n]{1,300}\", line \d+",
+        r"^\s*File \S.{0,300}:\d+, in \S",
         r"^\s+at \S.{0,300}[):\d]$",
         r"^\s*(?:[\w.$]{1,80}\.)?\w{0,60}(?:Error|Exception|Warning|Panic)\b(?:\s*\[[^\]]{1,60}\])?: ",
         r"^\s*[A-Z][a-z]{1,30} error: ",
@@ -63,6 +64,7 @@ _OUTPUT = tuple(
         _ASSIGNMENT,
         r"^\s*[\w.]{1,80} *= *\S.{0,200} if .{1,200} else \S{1,80}$",
         r"^\s*[\w.]{1,80}\([^()\n]{0,300}(?:\([^()\n]{0,300}\)[^()\n]{0,300}){0,5}\);?$",
+        r"^\s*(?:print|printf|println!?|echo|console\.\w{3,5}|fmt\.Print\w{0,2}|System\.out\.print\w{0,2})\s?\(.{0,2000}\);?$",
         r"^(?:FROM [\w./-]+:\S+|CMD \[|ENTRYPOINT \[|WORKDIR /|COPY (?:--\S+ )?\S+ \S+$|EXPOSE \d)",
         # Documents for machines.
         r"^\s*[{\[]\s*\"[^\"\n]{1,80}\"\s*[:,]",

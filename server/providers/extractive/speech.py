@@ -39,7 +39,10 @@ _QUOTATION = re.compile(
     r"|^[^“„”]{12,}”|^[^«»]{12,}»|^[^「」]{6,}」"
 )
 # A file that a client attaches to the message, and a command at its beginning.
-_MENTION = re.compile(r"(?<!\S)@[\w./~-]+|^/[a-z][\w:-]*(?=\s)")
+_MENTION = re.compile(
+    r"(?<!\S)@[\w./~-]+|^/[a-z][\w:-]*(?=\s)|^(?i:claude|codex|copilot|gemini|chatgpt|cursor)\b[,:]?\s+(?!code\b|cli\b)"
+)
+_COMMAND = re.compile(r"^/[a-z][\w:-]*\s")
 # An error in a program's line; a level of a log is none ("[error]").
 _ERROR = re.compile(r"[a-z](?:Error|Exception)\b|(?<!\[)\b(?i:error|exception|panic|failed|undefined|cannot)\b")
 # Minimum weight of an order that fixes something, and of a plain statement.
@@ -265,7 +268,7 @@ def _whole_corrections(said: Sequence[str]) -> list[str]:
 
 def _is_half_of_correction(before: str, utterance: str) -> bool:
     """Whether an utterance belongs to the correction before it: the correction is short, or this refers to it."""
-    if not cues.CORRECTION.search(before) or cues.asks(before):
+    if not cues.CORRECTION.search(before) or cues.DECLINES.search(before) or cues.asks(before):
         return False
     unfinished = width(before) < _SELF_CONTAINED or bool(cues.POINTING.search(utterance))
     return unfinished and not cues.asks(utterance) and len(utterance) < _LONGEST_ANSWER
@@ -316,10 +319,12 @@ def request(speech: Speech) -> str | None:
 
 
 def _rule(utterance: str) -> CueRule | None:
-    """Return the rule of an utterance; None for a question, an order of the moment and small talk."""
-    if cues.asks(utterance) or only_agrees(utterance) or cues.MUSING.search(utterance):
+    """Return the rule of an utterance; None for a question, an order of the moment, a command and small talk."""
+    if cues.asks(_MENTION.sub(" ", utterance).strip()) or only_agrees(utterance) or cues.MUSING.search(utterance):
         return None
-    utterance = _MENTION.sub(" ", utterance).strip()
+    if _COMMAND.match(utterance) and not cues.PREFERENCE.search(utterance):
+        return None
+    utterance = cues.DECLINES.sub("", _MENTION.sub(" ", utterance).strip())
     if cues.LEAVES_ALONE.search(utterance) and not names(utterance):
         return None
     if cues.CORRECTION.search(utterance):
