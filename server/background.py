@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from esker.server.core.config.logs import LOG_IDS
 from esker.server.core.errors import EskerError
 from esker.server.core.records import JobKind, Lease
+from esker.server.core.tracing import span
 from esker.server.db.database import listening
 from esker.server.store.jobs import job_name
 from esker.server.usecases.cut_passages import cut_all_behind
@@ -163,7 +164,8 @@ async def _next(parts: Parts, kinds: list[JobKind], free: asyncio.Semaphore, tur
 async def _run(parts: Parts, lease: Lease, free: asyncio.Semaphore, turns: PoolTurns) -> None:
     LOG_IDS.set({"job": f"{lease.kind}:{lease.subject}"})
     try:
-        with parts.instruments.job(lease.kind):
+        about = {"esker.job.kind": lease.kind, "esker.job.subject": lease.subject, "esker.job.attempts": lease.attempts}
+        with parts.instruments.job(lease.kind), span(f"job {lease.kind}", "INTERNAL", about):
             await run_job(parts, lease, _WORK[lease.kind])
     except EskerError:
         pass  # recorded with the job, and logged there

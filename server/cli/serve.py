@@ -11,6 +11,7 @@ from typing import Annotated
 
 import typer
 
+from esker.server.cli.exporting_spans import exporting_spans
 from esker.server.cli.late_imports import imported
 from esker.server.cli.output import AsJson, DataDir
 from esker.server.cli.server_resources import listening, server_resources
@@ -48,7 +49,7 @@ def serve(
         threading.Thread(target=_stop_with_stdin, daemon=True).start()
     with suppress(KeyboardInterrupt), listening(settings) as listener, ThreadPoolExecutor(1) as beside_postgres:
         server = beside_postgres.submit(imported, _SERVER)
-        with server_resources(settings, listener) as resources:
+        with server_resources(settings, listener) as resources, exporting_spans(settings):
             asyncio.run(server.result().run(resources, as_json=as_json))
 
 

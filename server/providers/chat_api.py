@@ -38,6 +38,8 @@ _NO_ANSWER = "returned something that is not a chat completion"
 class ChatWire:
     """Asks one model in chat completions."""
 
+    provider = "openai"
+
     def __init__(self, model: str, endpoint: Endpoint) -> None:
         self._model = model
         self._endpoint = endpoint

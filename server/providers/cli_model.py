@@ -53,6 +53,7 @@ class CliWire:
     """Runs one client for each request, a few at a time, in a folder without a project."""
 
     def __init__(self, client: AgentClient, model: str | None, concurrency: int, environ: Mapping[str, str]) -> None:
+        self.provider = f"cli:{client.name}"
         self._client = client
         self._model = model
         self._environ = environ

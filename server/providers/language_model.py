@@ -10,7 +10,7 @@ import json
 import re
 import secrets
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, Protocol, TypeVar
 
@@ -27,6 +27,7 @@ from esker.server.core.errors import (
 )
 from esker.server.core.records import TokenUse
 from esker.server.core.text.tokens import IMAGE_TOKENS, estimate_tokens
+from esker.server.core.tracing import Attribute, Span, span
 from esker.server.providers.answer_schema import schema_of
 from esker.server.providers.breaker import Breaker
 from esker.server.providers.roles import Meter
@@ -102,7 +103,12 @@ class WireAnswer:
 
 
 class Wire(Protocol):
-    """Sends requests to one model in the protocol of its server."""
+    """Sends requests to one model in the protocol of its server; spans name the protocol as `provider`."""
+
+    @property
+    def provider(self) -> str:
+        """The name of the protocol or the client."""
+        ...
 
     def turn(self) -> AbstractAsyncContextManager[None]:
         """Wait until a call may be made."""
@@ -237,13 +243,28 @@ class LanguageModel:
             await asyncio.sleep(pause)
             left, retries = left - pause, retries + 1
 
+    def _span(self, request: ModelRequest) -> AbstractContextManager[Span]:
+        """Open the span of a call, as the conventions for generative models name it."""
+        return span(
+            f"chat {self.model}",
+            "CLIENT",
+            {
+                "gen_ai.operation.name": "chat",
+                "gen_ai.provider.name": self._wire.provider,
+                "gen_ai.request.model": self.model,
+                "gen_ai.request.max_tokens": request.max_tokens,
+            },
+        )
+
     async def _counted(
         self, request: ModelRequest, most: TokenUse, meter: Meter, call: str, seconds: float
     ) -> WireAnswer:
         """Make a call that is reserved, and count what it used: if nobody says, the most that it may have used."""
         try:
-            async with asyncio.timeout(seconds):
-                answer = await self._wire.send(request)
+            with self._span(request) as span:
+                async with asyncio.timeout(seconds):
+                    answer = await self._wire.send(request)
+                span.set(_outcome(answer))
         except TimeoutError as error:
             await meter.settle(call, self.model, most)
             raise ModelTooSlow(f"{self.model} did not answer within {self._timeout:g} seconds.") from error
@@ -255,6 +276,18 @@ class LanguageModel:
             raise
         await meter.settle(call, self.model, answer.used)
         return answer
+
+
+def _outcome(answer: WireAnswer) -> dict[str, Attribute]:
+    """Return what the conventions for generative models say of an answer; its words are not exported."""
+    used = answer.used
+    return {
+        "gen_ai.response.finish_reasons": [answer.stop],
+        "gen_ai.usage.input_tokens": used.input_tokens + used.cache_write_tokens + used.cache_read_tokens,
+        "gen_ai.usage.cache_creation.input_tokens": used.cache_write_tokens,
+        "gen_ai.usage.cache_read.input_tokens": used.cache_read_tokens,
+        "gen_ai.usage.output_tokens": used.output_tokens,
+    }
 
 
 def _pause(error: ModelDown, retries: int) -> float | None:

@@ -37,6 +37,8 @@ _STOPS: dict[str | None, Stop] = {
 class MessagesWire:
     """Asks one model in the Messages API."""
 
+    provider = "anthropic"
+
     def __init__(self, model: str, endpoint: Endpoint) -> None:
         self._model = model
         self._endpoint = endpoint

@@ -9,6 +9,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from esker.server.core.config.logs import LOG_IDS
+from esker.server.core.tracing import Attribute, Span, span
 from esker.server.rest.problems import problem
 
 log = logging.getLogger(__name__)
@@ -38,13 +39,19 @@ class Requests:
         state["request_id"] = request_id = _id_of(scope)
         # Each request has a task of its own, which ends with it.
         LOG_IDS.set({"request": request_id})
+        about: dict[str, Attribute] = {"http.request.method": scope["method"], "esker.request_id": request_id}
+        with span(scope["method"], "SERVER", about) as opened:
+            await self._answered(scope, receive, send, opened)
+
+    async def _answered(self, scope: Scope, receive: Receive, send: Send, opened: Span) -> None:
         has_started = False
 
         async def tagged(message: Message) -> None:
             nonlocal has_started
             if message["type"] == "http.response.start":
                 has_started = True
-                MutableHeaders(scope=message)[HEADER] = request_id
+                MutableHeaders(scope=message)[HEADER] = scope["state"]["request_id"]
+                _trace(scope, message["status"], opened)
                 _log(scope, message["status"])
             await send(message)
 
@@ -66,6 +73,16 @@ class Requests:
 def _id_of(scope: Scope) -> str:
     given = Headers(scope=scope).get(HEADER, "")
     return given if _GIVEN.fullmatch(given) else f"req_{secrets.token_hex(12)}"
+
+
+def _trace(scope: Scope, status: int, opened: Span) -> None:
+    """Put the answer into the span of a request, which is named by the route, since a path has ids."""
+    if route := getattr(scope.get("route"), "path", None):
+        opened.rename(f"{scope['method']} {route}")
+        opened.set({"http.route": route})
+    opened.set({"http.response.status_code": status})
+    if status >= 500:
+        opened.fail(str(status))
 
 
 def _log(scope: Scope, status: int) -> None:

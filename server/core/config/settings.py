@@ -207,6 +207,8 @@ class Settings(BaseModel):
     """Whether `esker serve` also starts an embedding worker."""
     worker_port: Annotated[int, Field(ge=0, le=65535)] | None = None
     """The port on which a worker that runs alone answers `/livez` and `/metrics`, without a key; unset: none."""
+    otlp_endpoint: str | None = None
+    """The address of a collector to which the server sends spans of OpenTelemetry by HTTP; it needs `esker[otel]`."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     """The lowest level that the server and the worker log."""
     log_format: Literal["text", "json"] = "text"
