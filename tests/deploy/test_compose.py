@@ -65,6 +65,11 @@ def test_a_service_that_stays_is_checked_and_restarted(name: str) -> None:
     assert SERVICES[name]["restart"] == "unless-stopped"
 
 
+def test_the_health_of_the_worker_is_that_it_moves() -> None:
+    worker = SERVICES["worker"]
+    assert f":{worker['environment']['ESKER_WORKER_PORT']}/livez" in worker["healthcheck"]["test"][-1]
+
+
 def test_services_start_in_order_and_data_is_kept() -> None:
     assert SERVICES["migrate"]["depends_on"] == {"postgres": {"condition": "service_healthy"}}
     for name in ("server", "worker"):

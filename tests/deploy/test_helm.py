@@ -112,6 +112,17 @@ def test_settings_of_pods_are_valid_and_secrets_are_files(values: dict[str, Any]
         assert Settings.from_environment({name: value for name, value in given.items() if name not in files})
 
 
+def test_the_probes_ask_the_ports_that_are_listened_on() -> None:
+    found = dict(pods(rendered({})))
+    for name, port in (("r-server", 8377), ("r-worker", 8378)):
+        [container] = found[name]["containers"]
+        [named] = container["ports"]
+        assert named["containerPort"] == port
+        assert container["livenessProbe"]["httpGet"]["port"] == named["name"]
+    [worker] = found["r-worker"]["containers"]
+    assert {"name": "ESKER_WORKER_PORT", "value": "8378"} in worker["env"]
+
+
 def test_stopping_leaves_time_to_drain_and_deployments_are_never_empty() -> None:
     objects = rendered({})
     for deployment in kind(objects, "Deployment"):
