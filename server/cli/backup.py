@@ -110,6 +110,9 @@ def restore(
     replace: Annotated[
         bool, typer.Option("--replace", help="Put it in the place of memories that are stored already.")
     ] = False,
+    despite_violations: Annotated[
+        bool, typer.Option("--despite-violations", help="Also if it breaks invariants; `esker doctor` names them.")
+    ] = False,
     data_dir: DataDir = None,
     as_json: AsJson = False,
 ) -> None:
@@ -130,11 +133,11 @@ def restore(
             path = stack.enter_context(_of_moment(settings, place, path, moment))
         if place.exists and restoring.is_free(place.url):
             restoring.play(path, place.url, on_progress)
-            done = _checked(settings, place.url, Kept())
+            done = _checked(settings, place.url, Kept(), despite_violations)
         else:
             with restoring.beside(place.url, place.admin_url) as fresh_url:
                 restoring.play(path, fresh_url, on_progress)
-                done = _completed(settings, place, fresh_url)
+                done = _completed(settings, place, fresh_url, despite_violations)
     if as_json:
         print_json(done)
     else:
@@ -183,20 +186,22 @@ def _target(settings: Settings) -> Generator[Place]:
         prepare(cluster)
 
 
-def _completed(settings: Settings, place: Place, fresh_url: str) -> Restored:
+def _completed(settings: Settings, place: Place, fresh_url: str, despite_violations: bool) -> Restored:
     """Migrate a restored database, and let outlive what was decided since."""
     applied = migrate(fresh_url)
     kept = restoring.keep_decisions(place.url, fresh_url) if place.exists else Kept()
-    return _checked(settings, fresh_url, kept, [f"{one.version:04d} {one.name}" for one in applied])
+    return _checked(settings, fresh_url, kept, despite_violations, [f"{one.version:04d} {one.name}" for one in applied])
 
 
-def _checked(settings: Settings, url: str, kept: Kept, applied: list[str] | None = None) -> Restored:
+def _checked(
+    settings: Settings, url: str, kept: Kept, despite_violations: bool, applied: list[str] | None = None
+) -> Restored:
     if applied is None:
         applied = [f"{one.version:04d} {one.name}" for one in migrate(url)]
-    return asyncio.run(_check(settings, url, kept, applied))
+    return asyncio.run(_check(settings, url, kept, despite_violations, applied))
 
 
-async def _check(settings: Settings, url: str, kept: Kept, applied: list[str]) -> Restored:
+async def _check(settings: Settings, url: str, kept: Kept, despite_violations: bool, applied: list[str]) -> Restored:
     """Forget again what was forgotten since, and check the rest. Raises InvalidInput for a backup that is wrong."""
     async with Database(url, connections=2) as database:
         parts = Parts(database, system_clock, settings)
@@ -210,9 +215,11 @@ async def _check(settings: Settings, url: str, kept: Kept, applied: list[str]) -
         finally:
             await parts.processes.close()
     wrong = [finding.what for finding in invariants(checked) if finding.status == "wrong"]
-    if wrong or probed.silent:
-        wrong += [f"Pool {pool}: recall finds none of its newest memories." for pool in probed.silent]
-        raise InvalidInput(f"The backup is not right: {' '.join(wrong)}", hint="Use another backup.")
+    if wrong and not despite_violations:
+        raise InvalidInput(
+            f"The backup is not right: {' '.join(wrong)}",
+            hint="Use another backup, or put this one in place with --despite-violations.",
+        )
     return Restored(applied, checked.checks, probed, kept, again)
 
 
@@ -227,6 +234,8 @@ def _say(name: str, done: Restored) -> None:
         if again.left:
             found = ", ".join(f"{count} in {column}" for column, count in sorted(again.left.items()))
             say(f"Not found again by its words alone, so still there: {found}. `esker forget --words` forgets it.")
+    for pool in done.recall.silent:
+        say(f"Recall finds none of the newest memories of pool {pool}; try it with a question of your own.")
     if done.kept.unknown:
         pools = ", ".join(done.kept.unknown)
         say(f"The backup is of another installation, so forgettings in {pools} were lost: forget those things again.")

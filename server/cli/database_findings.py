@@ -2,10 +2,13 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Literal
 
+from esker.server.core.clock import age
 from esker.server.core.counts import counted
 from esker.server.core.errors import named
+from esker.server.db.backup_folder import BackupFolder
 from esker.server.store.vector_indexes import Probe
 from esker.server.usecases.check_invariants import Checked
 from esker.server.usecases.inspect import DatabaseFacts, Stuck
@@ -78,6 +81,22 @@ def invariants(checked: Checked) -> Iterator[Finding]:
         yield Finding(
             "ok", f"All {counted(checked.checks, 'invariant')} of {counted(len(checked.pools), 'pool')} hold."
         )
+
+
+def backups(folder: BackupFolder, now: datetime) -> Finding:
+    """Return how old the last backup of the folder is: a server writes one as often as it is set to."""
+    due = folder.due_at()
+    if due is None:
+        return Finding("warning", f"There is no backup in {folder.path} yet.", "A running server writes one at once.")
+    made = due - folder.pause
+    if now > due + folder.pause:
+        return Finding(
+            "warning",
+            f"The last backup in {folder.path} was made {age(now - made)}, and one is due every"
+            f" {folder.pause / timedelta(hours=1):g} hours.",
+            "The log of the server says why none was written; `esker backup` writes one now.",
+        )
+    return Finding("ok", f"The last backup in {folder.path} was made {age(now - made)}.")
 
 
 def _indexes(weak: Mapping[str, Sequence[Probe]]) -> Iterator[Finding]:

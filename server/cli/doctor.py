@@ -14,10 +14,20 @@ import typer
 from esker.server.agents.api import Api
 from esker.server.agents.hook_log import HookLog
 from esker.server.agents.spool import Spool
+from esker.server.cli.backing_up import folder_of
 from esker.server.cli.database import lacking, settings_for, with_database
-from esker.server.cli.database_findings import FAILING, CheckStatus, Finding, Inspected, invariants, stored_findings
+from esker.server.cli.database_findings import (
+    FAILING,
+    CheckStatus,
+    Finding,
+    Inspected,
+    backups,
+    invariants,
+    stored_findings,
+)
 from esker.server.cli.install import keyless_clients
 from esker.server.cli.output import AsJson, DataDir, print_json, say
+from esker.server.core.clock import system_clock
 from esker.server.core.config.client_settings import ClientSettings
 from esker.server.core.config.settings import Settings
 from esker.server.core.counts import counted
@@ -83,6 +93,8 @@ def _all(quick: bool, retry: bool, data_dir: Path | None) -> Iterator[Finding]:
     yield Finding("ok", "The settings are valid.")
     if not settings.database_url:
         yield from data_directory(settings)
+    if folder := folder_of(settings):
+        yield backups(folder, system_clock())
     checks = (
         lambda: _stored(settings, quick, retry),
         lambda: _models(settings),

@@ -136,6 +136,7 @@ def play(dump: Path, url: str, on_progress: OnProgress) -> None:
             ) from error
         connection.execute("RESET search_path")
         connection.execute(_SQL["let_owner_in"])
+        connection.execute(_SQL["analyze"])
 
 
 def _play(lines: Iterable[bytes], connection: Connection[TupleRow], on_entry: Callable[[int], None]) -> None:

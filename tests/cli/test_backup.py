@@ -187,6 +187,8 @@ def test_a_backup_that_breaks_an_invariant_is_not_put_in_place(cluster: Cluster,
         refused = esker("restore", str(path), "--replace", ESKER_DATABASE_URL=url)
         assert (refused.returncode, "not the bytes that were frozen" in refused.stderr) == (1, True)
         assert contents(url) == before
+        _restore(path, url, "--replace", "--despite-violations")
+        assert contents(url) != before
 
 
 def test_a_restore_that_was_killed_between_its_renamings_is_finished(cluster: Cluster, filled: str) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from esker.server.cli.backing_up import back_up_now, is_due
+from esker.server.cli.database_findings import backups
 from esker.server.db import dumps
 from esker.server.db.backup_folder import BackupFolder, made_at, name_of
 
@@ -51,6 +52,14 @@ def test_only_one_server_writes_a_backup(folder: BackupFolder) -> None:
         assert mine
         assert not back_up_now(folder, "url", lambda: NOON)
     assert back_up_now(folder, "url", lambda: NOON)
+
+
+def test_doctor_notices_that_backups_have_stopped(folder: BackupFolder) -> None:
+    assert backups(folder, NOON).status == "warning"
+    back_up_now(folder, "url", lambda: NOON)
+    assert backups(folder, NOON + 2 * DAY).status == "ok"
+    late = backups(folder, NOON + 2 * DAY + timedelta(minutes=1))
+    assert (late.status, "2 days ago" in late.what) == ("warning", True)
 
 
 def test_a_name_is_a_time(folder: BackupFolder) -> None:

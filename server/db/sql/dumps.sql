@@ -41,6 +41,10 @@ BEGIN
 END
 $$
 
+-- name: analyze
+-- Let the planner know the tables, which a dump says nothing about.
+ANALYZE
+
 -- name: has_schema
 -- Whether the database is one of Esker.
 SELECT to_regclass('public.schema_migrations') IS NOT NULL AND to_regclass('public.pools') IS NOT NULL
