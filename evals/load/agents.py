@@ -118,7 +118,7 @@ class Agent:
     async def _ask(self, method: str, path: str, body: object = None) -> Any:
         """Return an answer. Raises Refused."""
         try:
-            answer = await self.client.request(method, path, json=body)
+            answer = await self._exchange(method, path, body)
         except httpx2.HTTPError as error:
             self.outcomes.problems[f"{method} {_shape(path)}: {type(error).__name__}"] += 1
             raise Refused("error", None) from error
@@ -128,6 +128,13 @@ class Agent:
         self.outcomes.problems[f"{method} {_shape(path)}: {answer.status_code} {_detail(answer)}"] += 1
         after = answer.headers.get("Retry-After", "")
         raise Refused(results.get(answer.status_code, "error"), float(after) if after.isdecimal() else None)
+
+    async def _exchange(self, method: str, path: str, body: object) -> httpx2.Response:
+        """Send a request, again if the server was just closing the idle connection, as our clients do."""
+        try:
+            return await self.client.request(method, path, json=body)
+        except (httpx2.ReadError, httpx2.RemoteProtocolError):
+            return await self.client.request(method, path, json=body)
 
 
 async def _within(until: asyncio.Event, seconds: float) -> bool:

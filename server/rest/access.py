@@ -12,6 +12,8 @@ import hmac
 import ipaddress
 import re
 from collections import OrderedDict
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import Protocol
 
 from starlette.datastructures import Headers
@@ -22,6 +24,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from esker.server.core.config.settings import Settings
 from esker.server.core.errors import EskerError, TooLarge, TooSlow, Unauthorized, Unavailable, UnknownKey
 from esker.server.core.records import Principal
+from esker.server.rest.admission import NOT_COUNTED, too_many
 from esker.server.rest.bound_keys import check_binding
 from esker.server.rest.limits import Limits
 from esker.server.rest.peers import Peer
@@ -95,6 +98,7 @@ class Access:
         self._refuse_page = refuse_page
         self._hosts = hosts_for(settings.host, settings.allowed_hosts)
         self._max_body_bytes = settings.max_body_bytes
+        self._checked, self._most_checked = 0, settings.requests_at_work + settings.requests_waiting
         self._trusted_proxies = settings.trusted_proxies
         self._limits = Limits.of(settings)
         self._local_token = local_token
@@ -118,7 +122,8 @@ class Access:
             return
         if not is_open(scope["path"]):
             try:
-                principal = await self._known_principal(scope, headers)
+                with self._checking(scope["path"]):
+                    principal = await self._known_principal(scope, headers)
                 check_scope(principal, needed_scope(scope["method"], scope["path"]))
                 check_binding(principal, scope["method"], scope["path"])
             except EskerError as error:
@@ -149,6 +154,20 @@ class Access:
         if len(self._watchers) > _MOST_WATCHERS:
             self._watchers.popitem(last=False)
         return principal
+
+    @contextmanager
+    def _checking(self, path: str) -> Generator[None]:
+        """Count a request whose key is checked, which takes a connection. Raises TooManyRequests for one too many.
+
+        Fairness between keys begins only behind this: before it, anybody could invent a key for each request.
+        """
+        if self._checked >= self._most_checked and path not in NOT_COUNTED:
+            raise too_many()
+        self._checked += 1
+        try:
+            yield
+        finally:
+            self._checked -= 1
 
     async def _principal(self, scope: Scope, headers: Headers) -> Principal:
         """Return the caller of a request, which is counted unless the owner makes it. Raises EskerError.

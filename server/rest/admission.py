@@ -22,7 +22,8 @@ from esker.server.rest.problems import problem_of
 
 WAIT_SECONDS = 3.0
 """The most seconds that a request waits for its turn."""
-_NEVER_REFUSED = frozenset({"/livez", "/readyz", "/metrics"})
+NOT_COUNTED = frozenset({"/livez", "/readyz", "/metrics"})
+"""Paths that are always answered."""
 _JOBS = re.compile(r"/(?:observe|reflect)$")
 # Seconds of Retry-After, drawn at random, so that the refused requests do not come back together.
 _RETRY_AFTER = (1.0, 3.0)
@@ -88,7 +89,7 @@ class Admission:
             raise
         if not turn.admitted.done():
             self._queue.remove(turn)
-            raise _refusal()
+            raise too_many()
         turn.admitted.result()
 
     def leave(self, caller: Caller) -> None:
@@ -118,7 +119,7 @@ class Admission:
     def _make_room(self, caller: Caller) -> None:
         """Refuse the last request of whoever has most. Raises TooManyRequests if the caller would have as many."""
         if not self._queue:
-            raise _refusal()
+            raise too_many()
         pools = self._pools + Counter(turn.caller.pool for turn in self._queue)
         callers = self._callers + Counter(turn.caller for turn in self._queue)
         last = max(self._queue, key=lambda turn: (pools[turn.caller.pool], callers[turn.caller], turn.number))
@@ -127,9 +128,9 @@ class Admission:
         else:
             more = pools[last.caller.pool] - pools[caller.pool]
         if more <= 1:
-            raise _refusal()
+            raise too_many()
         self._queue.remove(last)
-        last.admitted.set_exception(_refusal())
+        last.admitted.set_exception(too_many())
 
 
 class Admitted:
@@ -147,7 +148,7 @@ class Admitted:
         """Pass a request on when it is its turn, or refuse it."""
         principal: Principal | None = scope.get("state", {}).get("principal")
         # Health checks and signing in to the page have no caller.
-        if principal is None or scope["path"] in _NEVER_REFUSED or _waits_for_job(scope):
+        if principal is None or scope["path"] in NOT_COUNTED or _waits_for_job(scope):
             await self._app(scope, receive, send)
             return
         turn = _Admittance(self._admission, Caller(principal.pool_id, principal.actor))
@@ -206,7 +207,8 @@ def _waits_for_job(scope: Scope) -> bool:
     return bool(_JOBS.search(scope["path"])) and "wait" in QueryParams(scope["query_string"])
 
 
-def _refusal() -> TooManyRequests:
+def too_many() -> TooManyRequests:
+    """Return the refusal of a request that the server cannot answer soon."""
     return TooManyRequests(
         "The server has more requests than it can answer now; nothing was changed.",
         seconds=random.uniform(*_RETRY_AFTER),  # noqa: S311 - only to spread the retries

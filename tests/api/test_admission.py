@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
+from itertools import islice
 from urllib.parse import urlsplit
 
 import httpx2
@@ -80,6 +81,15 @@ async def test_requests_beyond_the_limit_get_429_and_health_checks_and_metrics_a
     assert row["content"] == "Our river is the Rhine."
 
 
+async def test_requests_whose_keys_are_being_checked_are_limited_as_well(server: Tight) -> None:
+    with psycopg.connect(server.owner_url) as locking:
+        locking.execute("LOCK TABLE api_keys")
+        asked = [asyncio.create_task(server.client.get("/v1/memories")) for _ in range(3)]
+        for answer in islice(asyncio.as_completed(asked), 2):
+            assert (await answer).status_code == 429
+    assert sorted([(await answer).status_code for answer in asked]) == [200, 429, 429]
+
+
 async def test_a_request_that_waits_for_a_job_takes_no_place(server: Tight) -> None:
     session = await opened(server.client)
     await said(server.client, session, "Let's use Redis.")
@@ -90,17 +100,16 @@ async def test_a_request_that_waits_for_a_job_takes_no_place(server: Tight) -> N
     await first
 
 
-async def test_half_a_body_takes_no_place(server: Tight) -> None:
-    host, port = urlsplit(str(server.client.base_url)).netloc.split(":")
-    _, writer = await asyncio.open_connection(host, int(port))
-    head = (
-        f"POST /v1/memories HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n"
-    )
-    writer.write(head.encode() + b'{"content": "half')
-    await writer.drain()
-    assert (await server.client.get("/v1/memories")).status_code == 200
-    assert server.admission.at_work == 0
-    writer.close()
+async def test_half_a_body_takes_no_place(database_url: str, owner_url: str) -> None:
+    async with tight(database_url, owner_url, waiting=1) as server:
+        host, port = urlsplit(str(server.client.base_url)).netloc.split(":")
+        _, writer = await asyncio.open_connection(host, int(port))
+        head = f"POST /v1/memories HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\n"
+        writer.write(f"{head}Content-Length: 1000\r\n\r\n".encode() + b'{"content": "half')
+        await writer.drain()
+        assert (await server.client.get("/v1/memories")).status_code == 200
+        assert server.admission.at_work == 0
+        writer.close()
 
 
 async def test_a_request_that_waits_is_answered_when_it_is_its_turn(database_url: str, owner_url: str) -> None:
