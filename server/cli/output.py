@@ -12,8 +12,19 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    SpinnerColumn,
+    Task,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 from rich.table import Table
+from rich.text import Text
 
 from esker.server.core.errors import EskerError
 
@@ -79,6 +90,15 @@ def show_error(error: EskerError) -> None:
         errors.print(f"       {error.hint}", markup=False)
 
 
+class _Rate(ProgressColumn):
+    """How much is done in a second."""
+
+    def render(self, task: Task) -> Text:
+        """Return the rate; a dash before there is one."""
+        speed = task.finished_speed or task.speed
+        return Text("–/s" if speed is None else f"{speed:,.0f}/s")
+
+
 def progress(*, shown: bool = True) -> Progress:
     """Return a progress display on standard error, so that standard output stays clean."""
     return Progress(
@@ -86,7 +106,10 @@ def progress(*, shown: bool = True) -> Progress:
         TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
+        _Rate(),
         TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
         console=errors,
         disable=not shown,
     )
