@@ -70,6 +70,14 @@ class Cluster:
         self._process = postmaster.start(self.directory, self.sockets, self.settings)
         return True
 
+    def checkpoint(self) -> None:
+        """Write out what is in memory alone, if the server answers."""
+        with (
+            suppress(psycopg.Error),
+            psycopg.connect(self.url(OWNER), autocommit=True, connect_timeout=2) as connection,
+        ):
+            connection.execute(_SQL["checkpoint"])
+
     def stop(self) -> None:
         """Stop the server if it runs; clients are disconnected, committed data is safe."""
         postmaster.stop(self.directory)

@@ -9,3 +9,7 @@ CREATE DATABASE {name}
 -- name: let_app_role_in
 -- Let the app role log in, so that a connection of the server never has another role.
 ALTER ROLE esker_app LOGIN
+
+-- name: checkpoint
+-- Write all pages that are in memory alone, so that the server can stop quickly.
+CHECKPOINT
