@@ -26,7 +26,13 @@ _SHORT, _FULL = 2, 200
 _STATEMENTS = 60
 """The server dies at one of so many statements from the moment at which it listens."""
 _REQUESTS = 100
-_SETTINGS = {"ESKER_OBSERVE_TOKENS": "100", "ESKER_OBSERVE_IDLE_SECONDS": "0", "ESKER_WORKER": "false"}
+# A job whose worker dies eight times is given up, and here so many die.
+_SETTINGS = {
+    "ESKER_OBSERVE_TOKENS": "100",
+    "ESKER_OBSERVE_IDLE_SECONDS": "0",
+    "ESKER_WORKER": "false",
+    "ESKER_JOB_ATTEMPTS": "10000",
+}
 
 
 @dataclass(slots=True)
