@@ -3,8 +3,9 @@
 import asyncio
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
+from typing import Any
 
 from esker.server.core.child_command import child_command
 from esker.server.core.reports import WorkerHealth
@@ -52,7 +53,7 @@ async def _run_worker(environment: dict[str, str], when_stable: Callable[[], Non
         return await passing_on
     finally:
         stable.cancel()
-        await _end(worker)
+        await _even_if_cancelled(_end(worker))
         passing_on.cancel()
 
 
@@ -64,6 +65,14 @@ async def _pass_on(output: asyncio.StreamReader) -> str:
         with suppress(OSError):
             os.write(sys.stderr.fileno(), chunk)
     return last.decode("utf-8", "replace")
+
+
+async def _even_if_cancelled(ending: Coroutine[Any, Any, None]) -> None:
+    """Wait for the end of something short: a server that stops cancels what goes on beside it more than once."""
+    task = asyncio.ensure_future(ending)
+    while not task.done():
+        with suppress(asyncio.CancelledError):
+            await asyncio.shield(task)
 
 
 async def _end(worker: asyncio.subprocess.Process) -> None:
