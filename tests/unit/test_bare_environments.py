@@ -150,7 +150,7 @@ def test_an_error_quotes_names_as_they_are(monkeypatch: pytest.MonkeyPatch, caps
 def fail_with(error: Exception, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> str:
     """Return what the command line prints for an error of a command."""
 
-    def command(prog_name: str) -> None:
+    def command(**_: object) -> None:
         raise error
 
     monkeypatch.setattr(main.typer.main, "get_command", lambda _: command)
