@@ -77,6 +77,7 @@ def test_a_user_without_a_name_is_given_the_line_that_initdb_needs(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 12_345)
+    monkeypatch.setattr(programs, "has_nss_wrapper", lambda: False)
     with pytest.raises(Misconfigured, match="12345 has no entry") as caught, programs.initdb_identity(tmp_path / "new"):
         pass
     assert "esker:x:12345:" in (caught.value.hint or "")
