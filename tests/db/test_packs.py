@@ -84,7 +84,7 @@ async def freezing(parts: Parts, pool_id: str, session_id: str) -> AsyncGenerato
     """Freeze a pack and commit it at the end of the block."""
     async with parts.database.tenant(pool_id) as connection:
         session = await sessions.lock(connection, session_id)
-        await freeze_pack(connection, session, "initial", parts.clock())
+        await freeze_pack(parts, connection, session, "initial", parts.clock())
         yield connection
 
 

@@ -390,7 +390,7 @@ def test_limits_count_the_address_that_a_trusted_proxy_names(
     parts: Parts, trusted: tuple[str, ...], forwarded: tuple[str, ...], counted: str
 ) -> None:
     settings = Settings(trusted_proxies=tuple(map(ip_network, trusted)))
-    middleware = access.Access(make_app(parts), authenticate=None, settings=settings, local_token=None)  # pyright: ignore[reportArgumentType]
+    middleware = access.Access(make_app(parts), None, settings, None, None)  # type: ignore[arg-type]
     scope = {"type": "http", "client": ("127.0.0.1", 5)}
     headers = Headers(raw=[(b"x-forwarded-for", line.encode()) for line in forwarded])
     assert middleware._address(scope, headers) == counted

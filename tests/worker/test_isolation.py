@@ -235,11 +235,11 @@ async def test_no_row_is_blamed_for_an_endpoint_that_goes_down(
 
 
 async def test_while_the_endpoint_is_down_each_pause_ends_with_one_harmless_text(
-    endpoint: EmbeddingServer, embedder: RemoteEmbedder, monkeypatch: pytest.MonkeyPatch
+    parts: Parts, endpoint: EmbeddingServer, embedder: RemoteEmbedder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(worker, "PAUSE", timedelta(0))
     endpoint.status = 503
-    waiting = asyncio.create_task(worker._until_it_answers(embedder, EmbedderDown("down"), asyncio.Event()))
+    waiting = asyncio.create_task(worker._until_it_answers(parts, embedder, EmbedderDown("down"), asyncio.Event()))
     while len(endpoint.asked) < 5:
         assert not waiting.done()
         await asyncio.sleep(0)
