@@ -19,18 +19,24 @@ class Refusals:
     def __init__(self, seconds: Callable[[], float] = time.monotonic) -> None:
         """`seconds` is a clock that only moves forward."""
         self._seconds = seconds
-        self._last: tuple[float, str] | None = None
+        self._last: tuple[float, type[psycopg.Error]] | None = None
 
     def note(self, error: psycopg.Error) -> str | None:
         """Note an error, and return it in words if it says that nothing can be written."""
-        words = next((words for kind, words in _WORDS.items() if isinstance(error, kind)), None)
-        if words:
-            self._last = self._seconds(), words
-        return words
+        for kind, words in _WORDS.items():
+            if isinstance(error, kind):
+                self._last = self._seconds(), kind
+                return words
+        return None
 
     @property
     def present(self) -> str | None:
         """Why writes were refused in the last half a minute; None if they were not."""
         if self._last is None or self._seconds() - self._last[0] > _LATELY_SECONDS:
             return None
-        return f"{self._last[1]}."
+        return f"{_WORDS[self._last[1]]}."
+
+    @property
+    def full_disk(self) -> str | None:
+        """The reason if the disk was full in the last half a minute; whether a server is read-only, it says itself."""
+        return self.present if self._last and self._last[1] is DiskFull else None

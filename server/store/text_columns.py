@@ -50,6 +50,7 @@ _KEYS: Mapping[str, tuple[str, ...]] = {
     "jobs": ("kind", "subject"),
     "embedding_attempts": ("space", "number"),
     "spend": ("day", "model", "purpose"),
+    "open_calls": ("id",),
     "audit": ("id",),
     "quarantines": ("id",),
 }
@@ -76,6 +77,7 @@ _COLUMNS: Mapping[str, Mapping[TextShape, tuple[str, ...]]] = {
     "jobs": {"text": ("subject", "last_error"), "json": ("options",)},
     "embedding_attempts": {"text": ("last_error",)},
     "spend": {"text": ("model",)},
+    "open_calls": {"text": ("model",)},
     "audit": {"text": ("target",), "json": ("detail",)},
     "quarantines": {"text": ("project", "client", "source")},
 }  # fmt: skip
@@ -124,7 +126,7 @@ HOLDS_NO_TEXT: Mapping[str, str] = {
             "passages.trust", "pools.when_spent", "pools.keep_memories_days", "postings.tier",
             "reflections.scope", "reflections.state",
             "session_events.kind", "spend.purpose", "tier_sizes.tier", "vector_probes.tier", "api_keys.scopes",
-            "sessions.timezone",
+            "sessions.timezone", "open_calls.purpose",
         ),
         _CHOICE,
     ),

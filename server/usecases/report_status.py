@@ -68,7 +68,7 @@ async def _database(parts: Parts) -> str:
 
 
 def _disk(parts: Parts) -> str:
-    if refusal := parts.database.refusals.present:
+    if refusal := parts.database.refusals.full_disk:
         return refusal
     space = disk_space(parts)
     if space and space.free < _LEAST_FREE_BYTES:

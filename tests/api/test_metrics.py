@@ -10,7 +10,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
-from psycopg.errors import DiskFull, UniqueViolation
+from psycopg.errors import DiskFull, ReadOnlySqlTransaction, UniqueViolation
 
 from esker.server.app import make_parts
 from esker.server.core.api_key import new_key
@@ -130,20 +130,19 @@ async def test_metrics_of_who_never_read_them_wait_for_the_database(
     assert answer.status_code == 503
 
 
-@pytest.mark.parametrize(("code", "words"), [("53100", "disk is full"), ("25006", "takes no writes now")])
-async def test_a_database_that_refuses_writes_is_not_ready(
-    new_database: KeptDatabase, code: str, words: str, caplog: pytest.LogCaptureFixture
+async def test_a_database_whose_disk_is_full_is_not_ready(
+    new_database: KeptDatabase, caplog: pytest.LogCaptureFixture
 ) -> None:
     parts = make_parts(Settings(embedder="none"), Database(new_database.url))
-    await new_database.owner.execute(sql.SQL(_REFUSE).format(code=sql.Literal(code)))
+    await new_database.owner.execute(sql.SQL(_REFUSE).format(code=sql.Literal("53100")))
     async with serving(parts) as url, httpx2.AsyncClient(base_url=url, timeout=PATIENCE) as client:
         assert (await client.get("/readyz")).status_code == 200
         refused = await client.post("/v1/memories", json={"content": "Our river is the Rhine."})
         assert (refused.status_code, refused.headers["retry-after"]) == (503, "5")
-        assert words in refused.json()["detail"]
+        assert "disk is full" in refused.json()["detail"]
         ready = await client.get("/readyz")
         assert (ready.status_code, ready.json()["ready"]) == (503, False)
-        assert words in ready.json()["disk"]
+        assert "disk is full" in ready.json()["disk"]
         assert ready.json()["reasons"] == [ready.json()["disk"]]
         assert (await samples(client))["esker_database_writable",] == 0
     assert [record for record in caplog.records if "not ready" in record.getMessage()]
@@ -171,3 +170,11 @@ def test_a_refused_write_is_forgotten_after_half_a_minute() -> None:
     assert refusals.present == "The database's disk is full."
     now += 1
     assert refusals.present is None
+
+
+def test_that_a_server_was_read_only_is_not_held_against_its_disk() -> None:
+    refusals = Refusals(lambda: 0.0)
+    refusals.note(ReadOnlySqlTransaction())
+    assert (refusals.present is None, refusals.full_disk) == (False, None)
+    refusals.note(DiskFull())
+    assert refusals.full_disk == "The database's disk is full."

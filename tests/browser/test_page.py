@@ -52,7 +52,7 @@ async def test_no_memory_runs_as_a_script_and_no_page_has_a_barrier(
     for scheme in ("light", "dark"):
         page = await opened_page(browser, kept_server, color_scheme=scheme)
         errors: list[str] = []
-        page.on("console", lambda message, found=errors: found.append(message.text))
+        page.on("console", lambda message, found=errors: found.append(message.text) if message.type == "error" else 0)
         page.on("pageerror", lambda error, found=errors: found.append(str(error)))
         for path in pool.paths:
             await page.goto(path)

@@ -230,6 +230,8 @@ async def places(far: Parts, who: Principal, network: CutNetwork, run: Run, *, f
     return found if full else random.Random(len(found)).sample(found, min(_SAMPLED, len(found)))  # noqa: S311
 
 
+# The driver leaves a cursor open whose connection breaks while it is closed.
+@pytest.mark.filterwarnings("ignore:.* was deleted while still open")
 @pytest.mark.parametrize("verb", VERBS, ids=[verb.name for verb in VERBS])
 async def test_a_verb_that_breaks_at_any_statement_is_done_once_when_it_is_repeated(
     verb: Verb,

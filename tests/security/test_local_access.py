@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import socket
+import stat
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -71,9 +72,17 @@ def connected() -> Iterator[tuple[socket.socket, socket.socket]]:
             yield ours, theirs
 
 
+def python_for_everyone() -> str:
+    """Return a Python that other users can run: this one may be in the home of root."""
+    for python in (Path(sys.executable).resolve(), Path("/usr/bin/python3")):
+        if python.exists() and all(folder.stat().st_mode & stat.S_IXOTH for folder in (python, *python.parents)):
+            return str(python)
+    pytest.skip("no Python is here that another user can run")
+
+
 async def asked_as(user: int, url: str, *headers: str) -> str:
     """Return the answer that another user gets."""
-    command = [sys.executable, "-c", ASK, url, *headers]
+    command = [python_for_everyone(), "-c", ASK, url, *headers]
     done = await asyncio.to_thread(
         lambda: subprocess.run(command, user=user, group=user, extra_groups=[], cwd="/", capture_output=True, text=True)
     )

@@ -11,6 +11,7 @@ import psycopg
 import pytest
 from psycopg.errors import ReadOnlySqlTransaction
 
+from esker.server.core.errors import Unavailable
 from esker.server.core.pool import known_answers
 from esker.server.core.pool.evaluation import PoolEvaluation
 from esker.server.core.pool.known_answers import made_up_words
@@ -151,8 +152,9 @@ async def test_postgres_refuses_writes_during_an_evaluation(
         await connection.execute("UPDATE memories SET last_used_at = now()")
 
     monkeypatch.setattr(evaluate_packs, "choose_rows", writes)
-    with pytest.raises(ReadOnlySqlTransaction):
+    with pytest.raises(Unavailable, match="takes no writes") as refused:
         await evaluate(filled, who)
+    assert isinstance(refused.value.__cause__, ReadOnlySqlTransaction)
 
 
 async def test_a_snapshot_is_of_one_pool_and_sees_one_moment(filled: Parts, who: Principal) -> None:

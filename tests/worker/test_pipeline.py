@@ -162,6 +162,8 @@ async def test_an_embedder_that_goes_down_costs_no_attempt_and_loses_no_vector(
     await gated.calls.get()
     gated.down = True
     gated.answers.release()
+    assert await gated.calls.get() == ["esker"], "a row is blamed only if the embedder answers another text"
+    gated.answers.release()
     with pytest.raises(EmbedderDown):
         await working
     assert queue(owner_url) == [(f"Row {n}.", 0, False) for n in range(4)]
