@@ -218,11 +218,13 @@ async def test_the_words_of_a_forgotten_fact_are_in_no_expansion_of_its_neighbou
     both: tuple[httpx2.AsyncClient, ModelServer], messages_too: str
 ) -> None:
     client, model = both
-    secret, beside = await told(client, model, ["My salary is 91000 euros.", "The cluster is called Osprey."], [1], [2])
-    assert "91000" in str(await expanded(client, beside))
+    secret, beside = await told(
+        client, model, ["My salary is paid in Zanzibar.", "The cluster is called Osprey."], [1], [2]
+    )
+    assert "Zanzibar" in str(await expanded(client, beside))
     await client.delete(f"/v1/memories/{secret}?messages={messages_too}")
     found = await expanded(client, beside)
-    assert "91000" not in str(found)
+    assert "Zanzibar" not in str(found)
     assert "Osprey" in str(found)
 
 

@@ -419,7 +419,7 @@ async def test_a_server_whose_job_runner_does_not_move_is_not_ready(parts: Parts
         await eventually(lambda: has_moved(parts))
     clock.advance(seconds=95)
     found = await readiness(parts)
-    assert (found.ready, found.database, found.jobs) == (False, "ok", "have not moved for 95 s")
+    assert (found.ready, found.database, found.jobs) == (False, "ok", "The job runner has not moved for 95 s.")
 
 
 async def has_moved(parts: Parts) -> bool:

@@ -428,14 +428,16 @@ async def test_a_retry_waits_as_long_as_the_provider_says(client: httpx2.AsyncCl
 
 @pytest.mark.parametrize("status", [429, 500, 529])
 async def test_retries_of_a_busy_provider_end_and_lose_nothing(
-    client: httpx2.AsyncClient, model: ModelServer, status: int
+    database_url: str, model: ModelServer, status: int
 ) -> None:
-    model.say(ScriptedAnswer("busy", status=status, headers={"retry-after": "0.01"}))
-    session = await talked(client)
-    answer = await client.post(f"/v1/sessions/{session}/observe?wait=true")
-    assert (answer.status_code, str(status) in answer.json()["detail"]) == (502, True)
-    assert len(model.asked) == 3
-    await assert_lost_nothing(client, session, str(status))
+    # A server of its own: the breaker of the provider stays open.
+    async with asking(database_url, model) as client:
+        model.say(ScriptedAnswer("busy", status=status, headers={"retry-after": "0.01"}))
+        session = await talked(client)
+        answer = await client.post(f"/v1/sessions/{session}/observe?wait=true")
+        assert (answer.status_code, str(status) in answer.json()["detail"]) == (502, True)
+        assert len(model.asked) == 3
+        await assert_lost_nothing(client, session, str(status))
 
 
 async def test_a_hanging_call_times_out_retries_included_and_is_counted_as_an_attempt(

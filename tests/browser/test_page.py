@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator
 import httpx2
 import pytest
 from axe_playwright_python.async_playwright import Axe
-from playwright.async_api import Browser, Page, async_playwright
+from playwright.async_api import Browser, ConsoleMessage, Page, async_playwright
 
 from tests.support.kept_servers import KeptServer
 from tests.support.pages import HOSTILE, ShownPool, shown_pool
@@ -45,15 +45,26 @@ async def opened_page(browser: Browser, server: KeptServer, **options: object) -
     return await context.new_page()
 
 
+def errors_of(page: Page) -> list[str]:
+    """Return a list to which the errors of a page will be added, such as what its policy keeps out."""
+    errors: list[str] = []
+
+    def keep(message: ConsoleMessage) -> None:
+        if message.type == "error":
+            errors.append(message.text)
+
+    page.on("console", keep)
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    return errors
+
+
 async def test_no_memory_runs_as_a_script_and_no_page_has_a_barrier(
     browser: Browser, pool: ShownPool, kept_server: KeptServer
 ) -> None:
     axe = Axe()
     for scheme in ("light", "dark"):
         page = await opened_page(browser, kept_server, color_scheme=scheme)
-        errors: list[str] = []
-        page.on("console", lambda message, found=errors: found.append(message.text) if message.type == "error" else 0)
-        page.on("pageerror", lambda error, found=errors: found.append(str(error)))
+        errors = errors_of(page)
         for path in pool.paths:
             await page.goto(path)
             assert (await page.title()).endswith(" · Esker"), path
