@@ -116,7 +116,7 @@ class PriceUnknown(SpendCapReached):
 
 
 class JobStuck(EskerError):
-    """A job made no progress for too long."""
+    """A job made no progress for too long, or its worker died again and again."""
 
     hint = "It is retried automatically. `esker jobs show` shows its last error."
 

@@ -26,6 +26,7 @@ STATUS: tuple[tuple[type[errors.EskerError], int], ...] = (
     (errors.Forbidden, 403),
     (errors.Conflict, 409),
     (errors.ModelFailed, 502),
+    (errors.JobStuck, 503),
     (errors.Unavailable, 503),
     (errors.Misconfigured, 503),
 )

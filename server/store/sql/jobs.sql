@@ -46,7 +46,7 @@ ON CONFLICT (pool_id, kind, subject) DO NOTHING
 -- name: bury
 -- Mark a job dead whose worker has died too often: it would kill the next worker, too.
 UPDATE jobs
-SET state = 'dead', lease_token = NULL, lease_until = NULL, error_kind = coalesce(error_kind, 'EskerError'),
+SET state = 'dead', lease_token = NULL, lease_until = NULL, error_kind = coalesce(error_kind, 'JobStuck'),
     last_error = coalesce(last_error, 'its worker died, ' || attempts || ' times')
 WHERE state = 'running' AND lease_until <= %(now)s AND attempts >= %(most)s
 
