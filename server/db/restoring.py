@@ -50,7 +50,7 @@ def require_replaceable(url: str, *, replace: bool) -> None:
         if not replace and _value(connection, "has_schema") and _value(connection, "holds_anything"):
             raise Conflict(
                 "The database stores memories already; nothing was changed.",
-                hint="--replace puts the backup in their place. What was stored since it was made is lost.",
+                hint="--replace puts the backup in their place. Everything stored since it was made is lost.",
             )
 
 

@@ -79,7 +79,7 @@ DROP DATABASE IF EXISTS {name} WITH (FORCE)
 ALTER DATABASE {name} RENAME TO {new}
 
 -- name: decisions
--- What was decided since the backup and must outlive a restore, of every pool: the key of its hashes of forgotten texts,
+-- Decisions of every pool that were made since the backup and must outlive a restore: the key of its hashes of forgotten texts,
 -- how forgotten words begin, the tombstones, the keys that were revoked, and the versions of packs that were given out.
 SELECT p.id::text, p.name, f.key, f.starts,
        (SELECT coalesce(jsonb_agg(jsonb_build_array(encode(t.digest, 'hex'), t.receipt_id, t.until, t.blanks)), '[]')
