@@ -121,6 +121,9 @@ def restore(
     moment = _moment(at)
     if path is None and at is None:
         raise InvalidInput("No backup is named.", hint="Name a file, or a moment of the archive with --at.")
+    if path is not None and at is None:
+        # Before anything is made: a folder of an archive is checked by what is recovered from it.
+        dumps.require_whole(path)
     with _target(settings) as place, progress(shown=not as_json) as shown, ExitStack() as stack:
         task = shown.add_task("parts of the backup", total=None)
 

@@ -159,7 +159,6 @@ def script(path: Path) -> Generator[tuple[Iterable[bytes], int]]:
 
     Raises InvalidInput when the file is not a dump or, at the end of the block, when it was not complete.
     """
-    _check(path)
     program = str(_program("pg_restore", 0))
     listed = subprocess.run([program, "--list", path], capture_output=True, text=True, check=False)
     if listed.returncode != 0:
@@ -178,7 +177,7 @@ def script(path: Path) -> Generator[tuple[Iterable[bytes], int]]:
             raise _broken(path, errors.read().decode("utf-8", "replace"))
 
 
-def _check(path: Path) -> None:
+def require_whole(path: Path) -> None:
     """Raise InvalidInput for a file that `dump` has not written, or of which a byte is missing or another."""
     try:
         with path.open("rb") as file:

@@ -129,6 +129,7 @@ def play(dump: Path, url: str, on_progress: OnProgress) -> None:
         connection.execute(_SQL["make_roles"])
         try:
             _play(lines, connection, lambda done: on_progress(done, total))
+            on_progress(total, total)  # some entries have no name
         except psycopg.Error as error:
             raise InvalidInput(
                 f"{dump} cannot be restored: {str(error).strip()}",

@@ -172,6 +172,8 @@ def test_a_damaged_backup_changes_nothing(cluster: Cluster, filled: str, tmp_pat
         assert contents(url) == before
         with psycopg.connect(url) as connection:
             assert connection.execute("SELECT FROM pg_database WHERE datname ~ 'restoring'").fetchall() == []
+        assert esker("restore", str(path), "--data-dir", str(tmp_path / "new")).returncode == 1
+        assert not (tmp_path / "new").exists(), "a file is checked before a database is made for it"
 
 
 def test_a_backup_that_breaks_an_invariant_is_not_put_in_place(cluster: Cluster, filled: str, tmp_path: Path) -> None:
