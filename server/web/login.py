@@ -95,6 +95,8 @@ async def log_out() -> Response:
 
 def _signed_in(request: Request, key: str) -> Response:
     answer = RedirectResponse("/", 303, HEADERS)
+    # A proxy that speaks TLS says so; a liar only gets a cookie that is sent less often.
+    is_secure = "https" in (request.url.scheme, request.headers.get("x-forwarded-proto"))
     # `lax`: a link in a chat opens the page, and no form of another site carries the key.
-    answer.set_cookie(COOKIE, key, httponly=True, samesite="lax", secure=request.url.scheme == "https")
+    answer.set_cookie(COOKIE, key, httponly=True, samesite="lax", secure=is_secure)
     return answer

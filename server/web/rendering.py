@@ -15,6 +15,7 @@ from esker.server.core.clock import age
 from esker.server.core.records import Principal
 from esker.server.usecases.parts import Parts
 
+_MOST_CHARACTERS = 20_000
 # No inline script or style runs, so that a memory which gets through the escaping still does nothing.
 _POLICY = "; ".join(
     (
@@ -60,6 +61,12 @@ def _number(value: float) -> str:
     return f"{value:,.0f}" if isinstance(value, int) else f"{value:,.2f}"
 
 
+def _shortened(text: str) -> str:
+    """Return a text, or its beginning: a browser shows sixty messages at once, of which one may be a whole file."""
+    left = len(text) - _MOST_CHARACTERS
+    return text if left <= 0 else f"{text[:_MOST_CHARACTERS]} … ({left:,} more characters)"
+
+
 def _shown_json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, indent=2, default=str)
 
@@ -72,7 +79,12 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    filters: dict[str, Callable[..., object]] = {"moment": _moment, "ago": _ago, "number": _number}
+    filters: dict[str, Callable[..., object]] = {
+        "moment": _moment,
+        "ago": _ago,
+        "number": _number,
+        "shortened": _shortened,
+    }
     made.filters.update(filters, shown_json=_shown_json)  # pyright: ignore[reportUnknownMemberType]
     made.globals.update(version=VERSION)  # pyright: ignore[reportUnknownMemberType]
     return made

@@ -12,7 +12,9 @@ from esker.server.usecases.overview import WEEKS
 from esker.server.usecases.parts import Parts
 from esker.server.web.login import LINK_SECONDS, LoginLinks
 from esker.server.web.overview import weeks_of
+from tests.support.api import observed, opened, said
 from tests.support.kept_servers import KeptServer
+from tests.support.model_server import ModelServer
 from tests.support.pages import HOSTILE, shown_pool
 from tests.support.waiting import PATIENCE
 
@@ -133,6 +135,11 @@ async def test_a_key_sees_only_the_actions_of_its_scopes_and_cannot_take_the_oth
             fields = {"content": "Red.", "priority": "high"}
             refused = await browser.post(f"/ui/memories/{memory}/{action}", data=fields, headers=from_page(browser))
             assert (refused.status_code, "does not have the scope" in refused.text) == (403, True), action
+    writing = (await create_key(parts, name="w", pool="default", scopes=["read", "write"])).key
+    async with httpx2.AsyncClient(base_url=kept_server.url, timeout=PATIENCE, cookies={COOKIE: writing}) as browser:
+        for action, scope in (("forget", "forget"), ("confirm", "admin")):
+            refused = await browser.post(f"/ui/memories/{memory}/{action}", headers=from_page(browser))
+            assert (refused.status_code, f"scope &#39;{scope}&#39;" in refused.text) == (403, True), action
 
 
 async def test_a_link_signs_in_once(kept_server: KeptServer, client: httpx2.AsyncClient, parts: Parts) -> None:
@@ -167,6 +174,42 @@ async def test_the_timeline_shows_a_row_at_the_message_it_was_taken_from(client:
         first = row["sources"][0]["seqs"][0]
         item = shown.partition(f'value="{first}"')[2].partition('value="')[0]
         assert f"/ui/memories/{row['id']}" in item
+
+
+async def test_a_row_of_several_messages_is_shown_at_the_first(
+    scripted_client: httpx2.AsyncClient, model: ModelServer
+) -> None:
+    session = await opened(scripted_client)
+    await said(scripted_client, session, "The gate is red.", "Yes, the gate is red.")
+    model.say({"facts": [{"text": "The gate is red.", "sources": [1, 2], "priority": "high", "category": "fact"}]})
+    [memory] = (await observed(scripted_client, session))["memory_ids"]
+    shown = (await scripted_client.get(f"/ui/sessions/{session}")).text
+    assert f"/ui/memories/{memory}" in shown.partition('value="1"')[2].partition('value="2"')[0]
+    assert shown.count(f"/ui/memories/{memory}") == 1
+
+
+async def test_a_pack_is_shown_as_the_agent_sees_it_with_a_reason_for_each_row(client: httpx2.AsyncClient) -> None:
+    memory = (await client.post("/v1/memories", json={"content": "The boat is blue.", "kind": "manual"})).json()["id"]
+    session = await opened(client)
+    pack = (await client.get(f"/v1/sessions/{session}/pack")).json()
+    shown = (await client.get(f"/ui/sessions/{session}/pack")).text
+    text, _, reasons = shown.partition("Why these rows")
+    assert "The boat is blue." in text
+    assert f"Version {pack['version']}" in text
+    assert ("pinned, global part" in reasons, f"/ui/memories/{memory}" in reasons) == (True, True)
+
+
+async def test_a_page_shows_the_beginning_of_a_message_that_is_a_whole_file(client: httpx2.AsyncClient) -> None:
+    session = await opened(client)
+    await said(client, session, {"external_id": "m", "role": "user", "content": "The file begins. " + "x" * 300_000})
+    shown = (await client.get(f"/ui/sessions/{session}")).text
+    assert ("The file begins." in shown, "more characters)" in shown, len(shown) < 40_000) == (True, True, True)
+
+
+async def test_behind_a_proxy_that_speaks_tls_the_cookie_is_sent_over_tls_alone(client: httpx2.AsyncClient) -> None:
+    for forwarded, is_secure in (({"X-Forwarded-Proto": "https"}, True), ({}, False)):
+        answer = await client.post("/ui/login", data={"key": "k"}, headers=from_page(client) | forwarded)
+        assert ("secure" in answer.headers["set-cookie"].lower()) == is_secure
 
 
 async def test_looking_at_a_pack_freezes_none(client: httpx2.AsyncClient) -> None:
