@@ -1,4 +1,4 @@
--- What an operator watches beyond the backlog, in all pools together: jobs, leases, the age of due work, and spending.
+-- The figures that an operator watches beyond the backlog, of all pools together: jobs, leases, the age of due work, and spending.
 -- Like `backlog`, it runs as the owner and gives away counts alone. A measure without a kind or a state has empty ones.
 CREATE FUNCTION operations(moment timestamptz)
     RETURNS TABLE (measure text, kind text, state text, value double precision)
