@@ -222,7 +222,7 @@ async def test_a_job_that_keeps_killing_its_worker_is_dead_with_an_error(
         clock.advance(minutes=5)
     assert await claim_job(slow, who.pool_id, ["observe"]) is None
     [job] = (await get_session(slow, who.pool_id, session_id)).jobs
-    assert (job.state, job.last_error) == ("dead", "its worker died, 8 times")
+    assert (job.state, job.error_kind, job.last_error) == ("dead", "JobStuck", "its worker died, 8 times")
     await ingest(slow, who.pool_id, session_id, [IncomingMessage("m2", "user", "Something new.")])
     await claimed(slow, who)
 

@@ -26,6 +26,7 @@ def test_the_demo_uses_its_own_data_directory_and_a_second_run_changes_nothing(
 ) -> None:
     home = {"HOME": str(tmp_path), "XDG_DATA_HOME": ""}
     first = json.loads(esker("demo", "--json", ESKER_EMBEDDER=DEFAULT, **home).stdout)
+    assert first.get("error") is None, first
     assert first["messages"] == {"stored": 60, "known": 0}
     assert first["memories_written"] > 20
     assert first["condensed"] == {"memories": 13, "into": 12, "left_out": 1}, "the user has settled an open point"
