@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Generator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Annotated
 
@@ -21,7 +21,7 @@ from esker.server.core.errors import Conflict, InvalidInput, NotFound
 from esker.server.core.records import Principal
 from esker.server.db import dumps, restoring
 from esker.server.db.archive import flush, is_archiving, noted
-from esker.server.db.backup_folder import name_of
+from esker.server.db.backup_folder import BackupFolder
 from esker.server.db.database import Database
 from esker.server.db.embedded import DATABASE, OWNER, embedded, is_made, prepare, recovered
 from esker.server.db.migrate import migrate
@@ -47,30 +47,44 @@ class Place:
 def backup(
     path: Annotated[Path | None, typer.Argument(help="A file, or a folder for one that is named by the time.")] = None,
     replace: Annotated[bool, typer.Option("--replace", help="Replace an existing file.")] = False,
+    keep: Annotated[
+        int | None, typer.Option(min=1, help="Keep so many backups in the folder, and delete older ones.")
+    ] = None,
     data_dir: DataDir = None,
     as_json: AsJson = False,
 ) -> None:
     """Write the whole database into one file, as it is at one moment; servers go on meanwhile."""
     settings = settings_for(data_dir)
-    target = _file(path, settings)
+    path = _named(path, settings)
+    folder = BackupFolder(path, timedelta(0), keep or settings.backup_keep) if path.is_dir() else None
+    if keep and not folder:
+        raise InvalidInput(f"{path} is not a folder; --keep deletes older backups of one.", hint="Name a folder.")
+    target = folder.file(system_clock()) if folder else path
     if target.exists() and not replace:
         raise Conflict(f"{target} exists already; nothing was written.", hint="--replace replaces it.")
     if not target.parent.is_dir():
         raise NotFound(f"The folder {target.parent} does not exist.")
-    with _present(settings) as place, progress(shown=not as_json) as shown:
+    with ExitStack() as stack:
+        if folder and not stack.enter_context(folder.held()):
+            raise Conflict(f"Another backup is being written into {path}.", hint="Wait for it, or name another folder.")
+        place = stack.enter_context(_present(settings))
+        shown = stack.enter_context(progress(shown=not as_json))
         task = shown.add_task("tables", total=None)
         made = dumps.dump(place.url, target, lambda done, total: shown.update(task, completed=done, total=total))
+        deleted = folder.delete_old() if folder and keep else []
     if as_json:
-        print_json({"path": str(made.path), "bytes": made.bytes})
+        print_json({"path": str(made.path), "bytes": made.bytes, "deleted": [str(old) for old in deleted]})
         return
     say(f"{made.path}: {made.bytes / 1024**2:.1f} MiB. It contains everything, keys' hashes included; keep it safe.")
+    if deleted:
+        say(f"Deleted {counted(len(deleted), 'older backup')}.")
 
 
-def _file(path: Path | None, settings: Settings) -> Path:
+def _named(path: Path | None, settings: Settings) -> Path:
     path = path or settings.backup_dir
     if path is None:
         raise InvalidInput("No file is named.", hint="Name a file or a folder, or set ESKER_BACKUP_DIR.")
-    return (path / name_of(system_clock()) if path.is_dir() else path).absolute()
+    return path.absolute()
 
 
 @contextmanager

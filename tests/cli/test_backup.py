@@ -4,6 +4,7 @@ import asyncio
 import json
 import stat
 from collections.abc import AsyncGenerator, Generator
+from datetime import timedelta
 from pathlib import Path
 
 import httpx2
@@ -14,6 +15,7 @@ from esker.server.app import make_parts
 from esker.server.core.config.settings import Settings
 from esker.server.core.errors import Conflict, Misconfigured, Unavailable
 from esker.server.db import dumps, restoring
+from esker.server.db.backup_folder import BackupFolder
 from esker.server.db.database import Database
 from esker.server.db.embedded import OWNER, Cluster
 from esker.server.db.migrate import migrate
@@ -204,6 +206,21 @@ def test_a_restore_that_was_killed_between_its_renamings_is_finished(cluster: Cl
         assert restoring.finish(url, admin)
         assert restoring.exists(admin, name)
         assert not restoring.exists(admin, f"{name}_replaced")
+
+
+def test_a_folder_gets_one_backup_at_a_time_and_keeps_as_many_as_asked_for(
+    cluster: Cluster, filled: str, tmp_path: Path
+) -> None:
+    url = cluster.url(OWNER, filled)
+    for day in (1, 2, 3):
+        (tmp_path / f"esker-2026010{day}T000000Z.dump").touch()
+    with BackupFolder(tmp_path, timedelta(0), 1).held():
+        refused = esker("backup", str(tmp_path), ESKER_DATABASE_URL=url)
+    assert (refused.returncode, "Another backup is being written" in refused.stderr) == (1, True)
+    done = esker("backup", str(tmp_path), "--keep", "2", "--json", ESKER_DATABASE_URL=url)
+    assert [Path(path).name[:14] for path in json.loads(done.stdout)["deleted"]] == ["esker-20260101", "esker-20260102"]
+    assert Path(json.loads(done.stdout)["path"]).is_file()
+    assert len(list(tmp_path.glob("*.dump"))) == 2
 
 
 def test_only_a_login_that_sees_everything_makes_a_backup(cluster: Cluster, empty: str, tmp_path: Path) -> None:

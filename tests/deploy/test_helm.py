@@ -28,6 +28,7 @@ EVERYTHING: dict[str, Any] = {
     "allowedHosts": ["memory.example"],
     "server": {"autoscaling": {"enabled": True}, "nodeSelector": {"disk": "fast"}},
     "worker": {"autoscaling": {"enabled": True}, "tolerations": [{"key": "spot", "operator": "Exists"}]},
+    "backup": {"enabled": True, "volumeClaim": "backups", "keep": 3},
     "networkPolicy": {"from": [{"namespaceSelector": {"matchLabels": {"team": "agents"}}}]},
     "serviceAccount": {"annotations": {"team": "agents"}},
     "podAnnotations": {"team": "agents"},
@@ -49,10 +50,11 @@ def kind(objects: list[dict[str, Any]], name: str) -> list[dict[str, Any]]:
 
 
 def pods(objects: list[dict[str, Any]]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the pod of each deployment and job, with its name."""
+    """Yield the pod of each deployment, job and scheduled job, with its name."""
     for each in objects:
-        if each["kind"] in ("Deployment", "Job"):
-            yield each["metadata"]["name"], each["spec"]["template"]["spec"]
+        if each["kind"] in ("Deployment", "Job", "CronJob"):
+            spec = each["spec"]["jobTemplate"]["spec"] if each["kind"] == "CronJob" else each["spec"]
+            yield each["metadata"]["name"], spec["template"]["spec"]
 
 
 def test_the_version_of_the_chart_is_that_of_esker() -> None:
@@ -88,7 +90,7 @@ def test_kubernetes_accepts_every_object(values: dict[str, Any], version: str) -
 @pytest.mark.parametrize("values", VALUES.values(), ids=VALUES)
 def test_pods_are_bounded_and_have_no_rights(values: dict[str, Any]) -> None:
     found = dict(pods(rendered(values)))
-    assert set(found) == {"r-server", "r-worker", "r-migrate"}
+    assert set(found) == {"r-server", "r-worker", "r-migrate"} | ({"r-backup"} if values else set())
     for pod in found.values():
         assert pod["securityContext"]["runAsNonRoot"] is True
         assert pod["automountServiceAccountToken"] is False
@@ -147,6 +149,18 @@ def test_a_digest_pins_the_image_and_a_wrong_one_is_refused() -> None:
     helm = pytest.importorskip("helm_python")
     with pytest.raises(helm.HelmError):
         helm.Chart.load(CHART).validate_schema({"image": {"digest": "latest"}})
+
+
+def test_backups_are_written_by_the_owner_onto_a_volume_that_must_be_named() -> None:
+    pod = dict(pods(rendered(EVERYTHING)))["r-backup"]
+    [container] = pod["containers"]
+    assert container["args"] == ["esker", "backup", "/backups", "--keep", "3"]
+    assert {"name": "backups", "mountPath": "/backups"} in container["volumeMounts"]
+    assert {"name": "backups", "persistentVolumeClaim": {"claimName": "backups"}} in pod["volumes"]
+    assert {"name": "ESKER_DATABASE_URL", "value": "postgresql://esker@postgres:5432/esker"} in container["env"]
+    helm = pytest.importorskip("helm_python")
+    with pytest.raises(helm.HelmError):
+        helm.Chart.load(CHART).validate_schema({"backup": {"enabled": True}})
 
 
 def test_the_programs_themselves_agree() -> None:

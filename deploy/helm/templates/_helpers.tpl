@@ -84,6 +84,28 @@ capabilities: {drop: [ALL]}
   emptyDir: {sizeLimit: 64Mi}
 {{- end -}}
 
+{{/* What the jobs need that log in as the owner of the tables. */}}
+{{- define "esker.ownerEnvironment" -}}
+- {name: ESKER_DATABASE_URL, value: {{ .Values.database.ownerUrl | quote }}}
+- {name: ESKER_DATABASE_PASSWORD_FILE, value: /run/secrets/esker/owner-password}
+{{- end -}}
+
+{{- define "esker.ownerMounts" -}}
+- {name: secrets, mountPath: /run/secrets/esker, readOnly: true}
+- {name: tmp, mountPath: /tmp}
+{{- end -}}
+
+{{- define "esker.ownerVolumes" -}}
+- name: secrets
+  secret:
+    secretName: {{ .Values.secret.name }}
+    defaultMode: 0440
+    items:
+      - {key: {{ .Values.secret.ownerPasswordKey }}, path: owner-password}
+- name: tmp
+  emptyDir: {sizeLimit: 64Mi}
+{{- end -}}
+
 {{/* Where pods of a part run: its node selector, tolerations and affinity. */}}
 {{- define "esker.placement" -}}
 {{- with .nodeSelector }}
