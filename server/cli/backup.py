@@ -249,7 +249,7 @@ def _say(name: str, done: Restored) -> None:
         gone = ((again.memories, "memory"), (again.messages, "message"), (again.notes, "note"))
         say(f"Forgotten again, as since the backup: {', '.join(counted(*each) for each in gone)}.")
         if again.left:
-            found = ", ".join(f"{count} in {column}" for column, count in sorted(again.left.items()))
+            found = ", ".join(f"{count} in {place}" for place, count in sorted(again.left.items()))
             say(f"Not found again by its words alone, so still there: {found}. `esker forget --words` forgets it.")
     for pool in done.recall.silent:
         say(f"Recall finds none of the newest memories of pool {pool}; try it with a question of your own.")

@@ -119,7 +119,7 @@ def show_proof(proof: dict[str, Any], *, as_json: bool) -> None:
     if as_json:
         print_json(proof)
     else:
-        say(f"Searched {counted(proof['texts'], 'text')} in {counted(proof['columns'], 'column')}.")
+        say(f"Searched {counted(proof['texts'], 'text')} in {counted(proof['columns'], 'place')}.")
         _show_left(proof["left"])
         if not proof["left"]:
             say(f"Nothing that {proof['id']} forgot is left.")
@@ -128,8 +128,8 @@ def show_proof(proof: dict[str, Any], *, as_json: bool) -> None:
 
 
 def _show_left(left: dict[str, int]) -> None:
-    for column, count in left.items():
-        say(f"Left in {column}: {counted(count, 'text that says it', 'texts that say it')}.")
+    for place, count in left.items():
+        say(f"Left in {place}: {counted(count, 'text that says it', 'texts that say it')}.")
 
 
 def show_plan(plan: dict[str, Any]) -> None:

@@ -35,6 +35,25 @@ class TextColumn:
         """The column as it is written in SQL: `messages.text`."""
         return f"{self.table}.{self.column}"
 
+    @property
+    def words(self) -> str:
+        """The column as a person reads it: `messages (observer text)`."""
+        of_table = _WORDS.get(self.table, self.table.replace("_", " "))
+        return f"{of_table} ({_WORDS.get(self.name, self.column.replace('_', ' '))})"
+
+
+MESSAGE_HASHES = "messages (hash)"
+"""The hashes of messages, as a person reads it."""
+_WORDS: Mapping[str, str] = {
+    "postings": "keyword index",
+    "embedding_attempts": "queue of the embedding worker",
+    "messages.text": "observer text",
+    "messages.calls": "tool calls",
+    "sessions.cwd": "directory",
+    "observation_groups.cwd": "directory",
+    "session_events.dedupe_key": "id",
+}
+"""Tables and columns whose names are not the words of the documentation."""
 
 _KEYS: Mapping[str, tuple[str, ...]] = {
     "memories": ("id",),

@@ -155,12 +155,12 @@ async def _forget(
 
 
 async def _left(parts: Parts, connection: Connection, phrases: Phrases) -> dict[str, int]:
-    """Return how many texts of the pool contain one of some phrases, by column, without columns in which none does."""
+    """Return how many texts of the pool contain one of some phrases, by place, without places in which none does."""
     left: dict[str, int] = {}
     for column in text_columns.TEXT_COLUMNS if phrases else ():
         async for values in text_columns.maybe_containing(connection, column, phrases):
             if count := sum(await saying(parts, phrases, values)):
-                left[column.name] = left.get(column.name, 0) + count
+                left[column.words] = left.get(column.words, 0) + count
     return left
 
 

@@ -27,7 +27,7 @@ _MESSAGES = 200
 
 @dataclass(frozen=True, slots=True)
 class ForgottenAgain:
-    """How many memories, messages, notes and names of places went again, and what is left of the receipts by column."""
+    """How many memories, messages, notes and names of places went again, and what is left of the receipts by place."""
 
     memories: int
     messages: int
@@ -47,8 +47,8 @@ async def forget_again(parts: Parts, who: Principal, receipts: Iterable[str]) ->
         await text_columns.give_names(connection, renamed)
     left: dict[str, int] = {}
     for receipt in sorted(receipts):
-        for column, count in (await prove_forgotten(parts, who.pool_id, receipt)).left.items():
-            left[column] = left.get(column, 0) + count
+        for place, count in (await prove_forgotten(parts, who.pool_id, receipt)).left.items():
+            left[place] = left.get(place, 0) + count
     return ForgottenAgain(rows, said, notes, len(renamed), left)
 
 

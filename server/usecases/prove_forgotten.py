@@ -43,8 +43,8 @@ async def prove_forgotten(parts: Parts, pool_id: str, receipt_id: str) -> Proof:
             values = [value for _, value in rows]
             searched += len(values)
             characters = sum(len(text) for value in values for text in texts_in(value))
-            left[column.name] += await parts.processes.run(characters, _count, digests, sought, places, values)
-    left["messages.content_hash"] = await asyncio.to_thread(_count_messages, digests, sought, hashes)
+            left[column.words] += await parts.processes.run(characters, _count, digests, sought, places, values)
+    left[text_columns.MESSAGE_HASHES] = await asyncio.to_thread(_count_messages, digests, sought, hashes)
     return Proof(receipt_id, len(text_columns.TEXT_COLUMNS), searched, dict(+left))
 
 

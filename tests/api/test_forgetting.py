@@ -74,7 +74,7 @@ async def test_a_forgotten_word_is_shown_nowhere_even_if_the_messages_stay(memor
     receipt = (await memory.client.delete(f"/v1/memories/{row_id}")).json()
     assert (receipt["memories"], receipt["messages"]) == (1, 0)
     assert receipt["notes"] == 3
-    assert receipt["left"] == {"messages.text": 2, "messages.content": 2}
+    assert receipt["left"] == {"messages (observer text)": 2, "messages (content)": 2}
     shown = [
         (await memory.client.get(path)).text
         for path in (
@@ -107,7 +107,7 @@ async def test_echoes_can_be_kept_and_the_receipt_says_where_the_word_is(memory:
     _, row_id = await told(memory)
     receipt = await forgotten(memory.client, ids=[row_id], messages=True, echoes=False)
     assert receipt["messages"] == 1
-    assert receipt["left"]["messages.text"] == 1
+    assert receipt["left"]["messages (observer text)"] == 1
 
 
 async def test_a_dry_run_shows_what_would_go_and_changes_nothing(memory: ScriptedServer, owner_url: str) -> None:
@@ -443,7 +443,7 @@ async def test_a_receipt_proves_that_nothing_is_left(memory: ScriptedServer) -> 
     _, row_id = await told(memory)
     receipt = (await memory.client.delete(f"/v1/memories/{row_id}")).json()
     proof = (await memory.client.get(f"/v1/forget/{receipt['id']}")).json()
-    assert proof["left"] == {"messages.text": 2, "messages.content": 2, "messages.content_hash": 2}
+    assert proof["left"] == {"messages (observer text)": 2, "messages (content)": 2, "messages (hash)": 2}
     receipt = await forgotten(memory.client, words=["xanadu"])
     proof = (await memory.client.get(f"/v1/forget/{receipt['id']}")).json()
     assert proof["left"] == {}

@@ -99,7 +99,8 @@ class Receipt:
     """How much was forgotten; `memories` includes `reflections`.
 
     `restored` rows had been superseded by a forgotten row, and are live again. `notes` are tasks, continuations and
-    titles of sessions. `left` counts the texts that still say it, by column: all columns of the pool were searched.
+    titles of sessions. `left` counts the texts that still say it, by place, such as `messages (content)`: all texts of
+    the pool were searched.
     """
 
     id: str
@@ -117,7 +118,7 @@ class Receipt:
 class Proof:
     """A search of every text of a pool for what a receipt forgot, by its keyed hashes, which contain no words.
 
-    `left` counts the `texts` of the searched `columns` that still say it, by column.
+    `left` counts the `texts` of the searched `columns` that still say it, by place.
     """
 
     id: str
