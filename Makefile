@@ -14,7 +14,7 @@ NEEDS_TORCH := (sys_platform != 'linux' or platform_machine != 'x86_64') and \
     (sys_platform != 'darwin' or platform_machine != 'arm64')
 PIP := $(BIN)/pip install --disable-pip-version-check -q
 
-.PHONY: install demo serve test clients llama deployment lint chaos fuzz audit sbom lock clean
+.PHONY: install demo serve test clients llama deployment docs lint chaos fuzz audit sbom lock clean
 
 install: $(RUNTIME)
 
@@ -46,6 +46,12 @@ DEPLOYMENT = .venv-deployment
 deployment: $(DEV)
 	$(PIP) --no-deps --require-hashes --target $(DEPLOYMENT) --upgrade -r requirements/deployment.txt
 	PYTHONPATH=$(DEPLOYMENT) $(BIN)/python -m pytest tests/deploy $(ARGS)
+
+# The site of the documentation, which the server shows at /help, and which a wheel made afterwards contains.
+DOCS = .venv-docs
+docs: $(RUNTIME)
+	$(PIP) --no-deps --require-hashes --target $(DOCS) --upgrade -r requirements/docs.txt
+	PYTHONPATH=$(DOCS) $(BIN)/python -m docs_site
 
 lint: $(DEV)
 	$(BIN)/ruff format --check .
@@ -91,10 +97,11 @@ lock: $(TOOLS)
 	$(WITHOUT_TORCH) .venv-tools/runtime.txt > requirements/runtime.txt
 	$(COMPILE) requirements/tools.in -o requirements/tools.txt > .venv-tools/log
 	$(COMPILE) requirements/llama.in -o requirements/llama.txt > .venv-tools/log
+	$(COMPILE) requirements/docs.in -c requirements/lock.txt -o requirements/docs.txt > .venv-tools/log
 	$(COMPILE) requirements/deployment.in -c requirements/lock.txt -o requirements/deployment.txt > .venv-tools/log
 
 clean:
-	rm -rf .venv .venv-tools .venv-llama .venv-deployment .clients sbom.json build *.egg-info .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf .venv .venv-tools .venv-llama .venv-deployment .venv-docs server/web/help .clients sbom.json build *.egg-info .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 
 .venv/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \

@@ -37,7 +37,8 @@ OPEN_PATHS = frozenset({"/livez", "/readyz"})
 COOKIE = "esker_key"
 """The cookie in which a browser keeps the key for the page. Nothing but the page accepts it."""
 _PAGE = re.compile(r"/|/ui(?:/.*)?")
-_SIGNING_IN = re.compile(r"/ui/(?:log(?:in|out)|link/[^/]+|static/[^/]+)")
+# Signing in, and the documentation, which is the same for everyone.
+_FOR_EVERYONE = re.compile(r"/ui/(?:log(?:in|out)|link/[^/]+|static/[^/]+)|/help(?:/.*)?")
 _LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]", "::1"})
 # POSTs that only read; MCP tools that write check the key's scope themselves.
 _READING_POSTS = re.compile(r"/v1/recall|/mcp|/v1/sessions/[^/]+/context|/v1/login-links")
@@ -287,7 +288,7 @@ def _cookie(scope: Scope) -> str | None:
 
 def is_open(path: str) -> bool:
     """Return whether a path needs no key."""
-    return path in OPEN_PATHS or _SIGNING_IN.fullmatch(path) is not None
+    return path in OPEN_PATHS or _FOR_EVERYONE.fullmatch(path) is not None
 
 
 def _network(address: str) -> str:

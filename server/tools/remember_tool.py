@@ -49,7 +49,7 @@ def add_remember(mcp: MCPServer[Any], backend: Backend) -> None:
             Priority | None, Field(description="high for what must not be missed; default: medium.")
         ] = None,
         category: Annotated[Category | None, Field(description="Default: fact.")] = None,
-        tags: Annotated[list[str] | None, Field(max_length=64)] = None,
+        tags: Annotated[list[str] | None, Field(max_length=64, description="Words to filter by.")] = None,
         kind: Annotated[
             Literal["note", "manual"],
             Field(description="manual pins it to the top of every pack: only when the user asks for that."),

@@ -10,6 +10,7 @@ from starlette.routing import BaseRoute
 
 from esker.server.core.errors import NotFound
 from esker.server.web import login, memories, operations, overview, reflections, search, sessions
+from esker.server.web.help import BUILT, help_router
 from esker.server.web.page_route import PageRoute
 from esker.server.web.rendering import HEADERS
 
@@ -53,5 +54,5 @@ async def nothing(path: str) -> Response:
 def web_routes() -> list[BaseRoute]:
     """Return the routes of the page, and the one that makes links to it."""
     of_pages = (overview, search, memories, sessions, reflections, operations, login)
-    routers = [*(each.router for each in of_pages), router, login.links_router]
+    routers = [*(each.router for each in of_pages), router, help_router(BUILT), login.links_router]
     return [route for each in routers for route in each.routes]

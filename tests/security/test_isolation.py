@@ -186,6 +186,8 @@ ROUTES: dict[tuple[str, str], list[Ask]] = {
     ("POST", "/ui/logout"): [Ask(form={})],
     ("GET", "/ui/link/{code}"): [Ask(path={"code": "{memory}"})],
     ("GET", "/ui/static/{name}"): [Ask(path={"name": "esker.css"})],
+    ("GET", "/help"): [Ask()],
+    ("GET", "/help/{path:path}"): [Ask(path={"path:path": "{memory}"})],
     ("GET", "/ui/{path:path}"): [Ask(path={"path:path": "{memory}"})],
     ("GET", "/livez"): [Ask()],
     ("GET", "/readyz"): [Ask()],

@@ -1,0 +1,36 @@
+"""Makes built pages work under the server's content-security policy: scripts become files, and none stays inline."""
+
+import hashlib
+import re
+from pathlib import Path
+from posixpath import relpath
+
+_INLINE = re.compile(r"<script>(.*?)</script>", re.DOTALL)
+_SCRIPTS = "assets/javascripts"
+
+
+def move_scripts_out(site: Path) -> None:
+    """Move every inline script of a built site into a file of its own, which all pages with that script share."""
+    for page in site.rglob("*.html"):
+        page.write_text(_without_inline(page.read_text(encoding="utf-8"), page.parent, site), encoding="utf-8")
+
+
+def _without_inline(text: str, folder: Path, site: Path) -> str:
+    def moved(found: re.Match[str]) -> str:
+        name = f"{_SCRIPTS}/inline.{hashlib.sha256(found[1].encode()).hexdigest()[:12]}.js"
+        (site / name).write_text(found[1], encoding="utf-8")
+        return f'<script src="{relpath(site / name, folder)}"></script>'
+
+    return _INLINE.sub(moved, text)
+
+
+def drop_unused(site: Path) -> None:
+    """Delete the files that no page loads: source maps, stemmers of other languages, and those for search engines."""
+    unused = (
+        *site.rglob("*.map"),
+        *(site / _SCRIPTS / "lunr").rglob("*.js"),
+        *site.glob("sitemap.xml*"),
+        site / "404.html",
+    )
+    for path in unused:
+        path.unlink(missing_ok=True)
