@@ -83,12 +83,15 @@ class ProjectSummary:
 
 
 @dataclass(frozen=True, slots=True)
-class WeekSummary:
-    """How many live rows of a kind were said in the week that begins at `week`."""
+class LiveRows:
+    """The live rows of a pool, counted by kind, by project (None: of no project), and by week and kind.
 
-    week: datetime
-    kind: Kind
-    rows: int
+    A week is named by the moment at which it begins; the rows before the weeks that were asked for have None.
+    """
+
+    kinds: dict[Kind, int]
+    projects: dict[str | None, int]
+    weeks: dict[tuple[datetime | None, Kind], int]
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,13 +79,25 @@ async def memories_sharing(connection: Connection, terms: Collection[str]) -> se
 
 
 async def other_memories(
-    connection: Connection, phrases: Phrases, ids: Collection[str], since: datetime, *, spreads: bool
+    connection: Connection,
+    phrases: Phrases,
+    ids: Collection[str],
+    since: datetime,
+    *,
+    spreads: bool,
+    limit: int | None,
 ) -> list[tuple[Kind, str]]:
     """Return kind and content of other memories that may have some phrases, and not from a fact said at `since`.
 
-    Only if the fact `spreads`, agents and tools have them from it.
+    Only if the fact `spreads`, agents and tools have them from it. Return at most `limit` of them; None: all.
     """
-    values = {"patterns": list(phrases.patterns), "ids": list(ids), "since": since, "spreads": spreads}
+    values = {
+        "patterns": list(phrases.patterns),
+        "ids": list(ids),
+        "since": since,
+        "spreads": spreads,
+        "limit": limit,
+    }
     rows = await (await connection.execute(SQL["other_memories"], values)).fetchall()
     return [(kind, content) for _, kind, content in rows]
 

@@ -16,6 +16,9 @@ from esker.server.db.statements import Statements
 
 SQL = Statements(Path(__file__).parent / "sql/packs.sql")
 
+FORMER_WITH_ROWS = 10
+"""The latest former versions of a session's pack of which the ids of their rows are kept."""
+
 
 def current(session_id: str) -> Query[Pack | None]:
     """Return a session's current pack; None before the first, and after the last one was forgotten."""
@@ -49,6 +52,7 @@ def inserted(
         "reasons": Jsonb(as_stored(reasons)),
         "left_out_ids": " ".join(reason.id for reason in left_out),
         "left_out": Jsonb(as_stored(left_out)),
+        "kept": FORMER_WITH_ROWS,
     }
     return Query(SQL["insert"], values, lambda rows: replace(pack, version=rows[0][0]))
 
@@ -70,6 +74,12 @@ async def versions(connection: Connection, session_id: str, limit: int) -> list[
         return await cursor.fetchall()
 
 
+async def rows_of_versions(connection: Connection, session_id: str, versions: Collection[int]) -> dict[int, list[str]]:
+    """Return the ids of the rows of some versions of a session's pack; those that are not known are left out."""
+    cursor = await connection.execute(SQL["rows_of_versions"], {"session": session_id, "versions": list(versions)})
+    return {int(version): list(ids) for version, ids in await cursor.fetchall()}
+
+
 async def delete_versions(connection: Connection, versions: Collection[tuple[str, int]]) -> None:
     """Delete some versions (session id, version); the next request of such a session freezes a new one."""
     await connection.execute(SQL["lock_to_forget"])
@@ -82,5 +92,6 @@ async def delete_showing(connection: Connection, memory_ids: Collection[str]) ->
     """Delete every version that shows one of these rows, and their entries in other versions; return how many."""
     await connection.execute(SQL["lock_to_forget"])
     await connection.execute(SQL["forget_left_out"], {"ids": list(memory_ids)})
+    await connection.execute(SQL["forget_former"], {"ids": list(memory_ids)})
     await connection.execute(SQL["forget_hashes"])
     return (await connection.execute(SQL["delete_showing"], {"ids": list(memory_ids)})).rowcount

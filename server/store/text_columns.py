@@ -122,7 +122,8 @@ _OPERATOR = "a name or a setting that the operator gave, which no message or mem
 HOLDS_NO_TEXT: Mapping[str, str] = {
     **dict.fromkeys(
         (
-            "api_keys.id", "former_packs.session_id", "jobs.session_id", "memories.id", "memories.session_id",
+            "api_keys.id", "former_packs.session_id", "former_packs.memory_ids", "jobs.session_id", "memories.id",
+            "memories.session_id",
             "memories.group_id", "memories.source_ids", "memories.superseded_by", "memories.reflection_id",
             "memory_links.source_id", "memory_links.memory_id", "memory_sources.memory_id",
             "memory_sources.session_id", "memory_sources.group_id", "messages.session_id", "observation_groups.id",

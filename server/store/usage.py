@@ -5,7 +5,7 @@ from pathlib import Path
 
 from psycopg.rows import class_row
 
-from esker.server.core.context.usage import Usage
+from esker.server.core.context.usage import PoolUsage, Usage
 from esker.server.db.database import Connection
 from esker.server.db.statements import Statements
 
@@ -17,6 +17,15 @@ async def get(connection: Connection, session_id: str) -> Usage | None:
     async with connection.cursor(row_factory=class_row(Usage)) as cursor:
         await cursor.execute(SQL["get"], {"session": session_id})
         return await cursor.fetchone()
+
+
+async def of_pool(connection: Connection) -> PoolUsage:
+    """Return the usage of all sessions together."""
+    async with connection.cursor(row_factory=class_row(PoolUsage)) as cursor:
+        await cursor.execute(SQL["of_pool"])
+        found = await cursor.fetchone()
+    assert found is not None  # it is a sum
+    return found
 
 
 async def put(connection: Connection, session_id: str, usage: Usage) -> None:

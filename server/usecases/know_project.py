@@ -30,3 +30,9 @@ async def list_projects(parts: Parts, pool_id: str, limit: int) -> list[ProjectS
     """Return the projects of a pool with the most live memories, the most first."""
     async with parts.database.moment(pool_id) as connection:
         return await projects.with_memories(connection, limit, parts.clock())
+
+
+async def project_names(parts: Parts, pool_id: str, limit: int) -> list[str]:
+    """Return the names of the projects of a pool, in order; unlike `list_projects` without reading their rows."""
+    async with parts.database.tenant(pool_id) as connection:
+        return await projects.names(connection, limit)

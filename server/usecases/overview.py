@@ -1,32 +1,38 @@
-"""The overview of a pool: its memories by project and week, its sessions by client."""
+"""The overview of a pool: its live rows by kind, project and week, its sessions by client, and what packs saved."""
 
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 
-from esker.server.core.reports import ClientSummary, ProjectSummary, WeekSummary
-from esker.server.store import overview, projects
+from esker.server.core.context.usage import PoolUsage
+from esker.server.core.reports import ClientSummary, LiveRows
+from esker.server.store import overview, usage
 from esker.server.usecases.parts import Parts
 
 WEEKS = 26
-"""The weeks that an overview looks back."""
-_MOST = 20
+"""The weeks that an overview tells apart."""
+_MOST_CLIENTS = 20
 
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """The largest projects and clients of a pool, and its live rows by week and kind, oldest first."""
+    """The live rows of a pool, its largest clients, and the usage that clients reported."""
 
-    projects: list[ProjectSummary]
+    live: LiveRows
     clients: list[ClientSummary]
-    weeks: list[WeekSummary]
+    usage: PoolUsage
+
+
+def monday_before(now: datetime) -> datetime:
+    """Return the beginning of the week, in UTC, of a moment in UTC."""
+    return now.replace(hour=0, minute=0, second=0, microsecond=0) - timedelta(days=now.weekday())
 
 
 async def get_overview(parts: Parts, pool_id: str) -> Overview:
     """Return the overview of a pool, read at one moment."""
-    now = parts.clock()
+    since = monday_before(parts.clock()) - timedelta(weeks=WEEKS - 1)
     async with parts.database.moment(pool_id) as connection:
         return Overview(
-            await projects.with_memories(connection, _MOST, now),
-            await overview.clients(connection, _MOST),
-            await overview.weeks(connection, now - timedelta(weeks=WEEKS)),
+            await overview.live_rows(connection, since),
+            await overview.clients(connection, _MOST_CLIENTS),
+            await usage.of_pool(connection),
         )

@@ -22,12 +22,15 @@ from esker.server.store import forgetting, memories, passages
 from esker.server.store.forgetting import FoundMessage
 from esker.server.usecases.know_project import unknown_project
 from esker.server.usecases.parts import Parts
-from esker.server.usecases.saying import saying
+from esker.server.usecases.saying import any_saying, saying
 
 _SHOWN_CHARACTERS = 200
 """Characters of a message that a plan shows."""
 _LONGEST_NAME = 100
 """Characters of the words that a plan looks for beside the names: longer sentences are never repeated word for word."""
+
+_FIRST_ROWS = 100
+"""Rows with a word that are read first to learn whether something else says it."""
 
 _PLACE = re.compile(r"[./:\\]")
 """Marks the name of a file, a host or another place."""
@@ -271,9 +274,13 @@ async def _is_said_elsewhere(
     tools have it from there.
     """
     phrases = Phrases.of([word])
-    others = await forgetting.other_memories(connection, phrases, doomed.rows, since, spreads=spreads)
-    if any(await saying(parts, phrases, [own_words(kind, content) for kind, content in others])):
-        return True
+    # A common word is in one of the first rows already.
+    for limit in (_FIRST_ROWS, None):
+        others = await forgetting.other_memories(connection, phrases, doomed.rows, since, spreads=spreads, limit=limit)
+        if await any_saying(parts, phrases, [own_words(kind, content) for kind, content in others]):
+            return True
+        if limit is not None and len(others) < limit:
+            break
     return await forgetting.is_in_other_sessions(connection, phrases, doomed.messages, until)
 
 

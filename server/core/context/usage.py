@@ -146,6 +146,29 @@ class Savings:
 
 
 @dataclass(frozen=True, slots=True)
+class PoolUsage:
+    """Sums over the sessions whose clients reported their calls. Costs cover the `priced_calls`."""
+
+    sessions: int
+    calls: int
+    sent_tokens: int
+    raw_tokens: int
+    priced_calls: int
+    cost_usd: float
+    raw_cost_usd: float
+
+    @property
+    def left_out_tokens(self) -> int:
+        """Tokens that sending every message would have added; negative if that would have been fewer."""
+        return self.raw_tokens - self.sent_tokens
+
+    @property
+    def saved_usd(self) -> float | None:
+        """Dollars that sending every message would have added; None if no price is known."""
+        return self.raw_cost_usd - self.cost_usd if self.priced_calls else None
+
+
+@dataclass(frozen=True, slots=True)
 class LastCall:
     """The last call of a session."""
 

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable
 
 from esker.server.core.facts.contradiction import negates, opposed
 from esker.server.core.facts.identifiers import is_code_word
-from esker.server.core.facts.same_fact import Fingerprint, fingerprint, same_fact
+from esker.server.core.facts.same_fact import SAME_WORDS, Fingerprint, fingerprint, gist_of, same_fact
 from esker.server.core.records import Kind
 from esker.server.core.text.labels import without_label, without_notes, without_quotations
 from esker.server.core.text.languages import STOP_WORDS
@@ -54,13 +54,22 @@ def own_words(kind: Kind, content: str) -> str:
 
 def repeats(text: str, facts: Iterable[str]) -> bool:
     """Whether a text says one of some facts and nothing else."""
-    row = fingerprint(text)
-    return any(_says_only(row, fingerprint(fact)) for fact in facts)
+    gist = frozenset(gist_of(text))
+    alike = [fact for known in facts if _shares_enough(gist, fact := fingerprint(known))]
+    return any(_says_only(fingerprint(text), fact) for fact in alike)
 
 
 def repeats_somewhere(text: str, facts: Collection[str]) -> bool:
     """Whether a sentence of a text says one of some facts and nothing else."""
     return any(repeats(sentence, facts) for sentence in _SENTENCES.split(text[:_LONGEST]) if sentence.strip())
+
+
+def _shares_enough(gist: frozenset[str], fact: Fingerprint) -> bool:
+    """Whether a text with this gist may say a fact and nothing else; most texts are told from it by that alone.
+
+    A text that says it in nearly the same words has fewer other terms than `SAME_WORDS` leaves.
+    """
+    return len(gist - _ADDED - frozenset(fact.gist)) <= (1 / SAME_WORDS - 1) * len(fact.terms)
 
 
 def _says_only(row: Fingerprint, fact: Fingerprint) -> bool:

@@ -109,12 +109,12 @@ class Fingerprint:
 @lru_cache(4_000)
 def fingerprint(text: str) -> Fingerprint:
     """Return the fingerprint of a row's text, without its label and its notes about older rows."""
-    plain = _spelled_out(unicodedata.normalize("NFKC", without_notes(without_label(text))))
+    plain = _plain(text)
     sequence = tuple(terms(plain))
     spelled = tuple(word.casefold() for word in _WORD.findall(plain)) or (plain.strip(),)
     keys = [_key(word) for word in spelled]
     names = frozenset(_names(plain))
-    gist = tuple(dict.fromkeys(_SYNONYMS.get(term, term) for term in sequence if term not in _LIGHT))
+    gist = _gist(sequence)
     subject = frozenset(gist) - _GENERAL
     return Fingerprint(
         terms=frozenset(sequence),
@@ -129,6 +129,19 @@ def fingerprint(text: str) -> Fingerprint:
         directions=frozenset(_SIDES[key] for key in keys if key in _SIDES),
         past=frozenset(key for word, key in zip(spelled, keys, strict=True) if word.endswith("ed") and word != key),
     )
+
+
+def gist_of(text: str) -> tuple[str, ...]:
+    """Return the `gist` of a text's fingerprint alone, at a quarter of the time."""
+    return _gist(terms(_plain(text)))
+
+
+def _plain(text: str) -> str:
+    return _spelled_out(unicodedata.normalize("NFKC", without_notes(without_label(text))))
+
+
+def _gist(sequence: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(_SYNONYMS.get(term, term) for term in sequence if term not in _LIGHT))
 
 
 def _spelled_out(text: str) -> str:

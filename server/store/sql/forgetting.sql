@@ -67,10 +67,11 @@ JOIN memories m ON m.number = held.number
 
 -- name: other_memories
 -- The memories that stay and may contain some words: of a person's words, notes, and earlier ones. Later memories of an
--- agent's or a tool's words have them from the fact, if it `spreads`.
+-- agent's or a tool's words have them from the fact, if it `spreads`. At most `limit` of them; NULL: all.
 SELECT id, kind, content FROM memories
 WHERE id <> ALL (%(ids)s) AND content ILIKE ANY (%(patterns)s)
   AND (trust = 'user' OR kind IN ('note', 'manual') OR said_at < %(since)s OR NOT %(spreads)s)
+LIMIT %(limit)s
 
 -- name: said_in_other_sessions
 -- Whether an earlier message of another session may contain some words.

@@ -46,9 +46,9 @@ SELECT count(*) FROM embedding_attempts WHERE NOT dead AND not_before < %(moment
 
 -- name: pool_counts
 -- How much the pool holds, and how much work waits.
-SELECT coalesce((SELECT jsonb_object_agg(kind, live) FROM
-                 (SELECT kind, count(*) AS live FROM memories WHERE superseded_at IS NULL GROUP BY kind) AS kinds), '{}') AS memories,
-       (SELECT count(*) FROM memories WHERE superseded_at IS NOT NULL) AS superseded,
+SELECT coalesce(live.by_kind, '{}') AS memories,
+       -- All rows are counted in an index, and so are the live ones; the superseded ones would have to be read.
+       (SELECT count(*) FROM memories) - coalesce(live.rows, 0) AS superseded,
        (SELECT count(*) FROM passages) AS passages,
        counted.sessions, counted.messages, counted.unobserved_tokens,
        (SELECT count(*) FROM jobs WHERE state <> 'dead') AS jobs,
@@ -58,3 +58,5 @@ SELECT coalesce((SELECT jsonb_object_agg(kind, live) FROM
 FROM (SELECT count(*) AS sessions, coalesce(sum(last_seq), 0)::bigint AS messages,
              coalesce(sum(unobserved_tokens), 0)::bigint AS unobserved_tokens, max(last_received_at) AS last_message_at
       FROM sessions) AS counted
+CROSS JOIN (SELECT jsonb_object_agg(kind, rows) AS by_kind, sum(rows)::bigint AS rows
+            FROM (SELECT kind, count(*) AS rows FROM memories WHERE superseded_at IS NULL GROUP BY kind) AS kinds) AS live

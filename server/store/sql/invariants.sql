@@ -82,8 +82,11 @@ WHERE f.version > s.pack_version
 ORDER BY 1
 
 -- name: packs_show_nothing_forgotten
--- Sessions with a pack that shows a memory which does not exist.
-SELECT DISTINCT p.session_id FROM packs p CROSS JOIN unnest(p.memory_ids || p.left_out_ids) AS shown
+-- Sessions with a pack, now or before, that shows a memory which does not exist.
+SELECT DISTINCT p.session_id
+FROM (SELECT session_id, memory_ids || left_out_ids AS ids FROM packs
+      UNION ALL SELECT session_id, memory_ids FROM former_packs) AS p
+CROSS JOIN unnest(p.ids) AS shown
 WHERE NOT EXISTS (SELECT FROM memories m WHERE m.id = shown)
 ORDER BY 1
 

@@ -15,16 +15,20 @@ SELECT pg_advisory_xact_lock(hashtext('packs'), hashtext(current_pool()::text))
 
 -- name: insert
 -- Freeze the next version, with the reasons for its rows and for those that it leaves out; it replaces former versions,
--- of which only the log is kept. The caller holds the session's lock. Ids are passed as one text, since the driver is
--- slow with lists.
+-- of which the log is kept, and of the latest `kept` the ids of their rows. The caller holds the session's lock. Ids are
+-- passed as one text, since the driver is slow with lists.
 WITH counted AS (
     UPDATE sessions SET pack_version = pack_version + 1 WHERE id = %(session)s RETURNING pack_version AS version
 ), former AS (
     DELETE FROM packs WHERE session_id = %(session)s
-    RETURNING version, sha256, tokens, reason, created_at
+    RETURNING version, sha256, tokens, reason, created_at, memory_ids
 ), logged AS (
-    INSERT INTO former_packs (pool_id, session_id, version, sha256, tokens, reason, created_at)
-    SELECT current_pool(), %(session)s, version, sha256, tokens, reason, created_at FROM former
+    INSERT INTO former_packs (pool_id, session_id, version, sha256, tokens, reason, created_at, memory_ids)
+    SELECT current_pool(), %(session)s, version, sha256, tokens, reason, created_at, memory_ids FROM former
+), let_go AS (
+    UPDATE former_packs SET memory_ids = NULL
+    WHERE session_id = %(session)s AND memory_ids IS NOT NULL
+      AND version < (SELECT version FROM counted) - %(kept)s
 )
 INSERT INTO packs (pool_id, session_id, version, text, sha256, tokens, memory_ids, pins_left, reason, created_at,
                    reasons, left_out_ids, left_out)
@@ -59,6 +63,17 @@ SELECT current_pool(), session_id, version, tokens, reason, created_at FROM gone
 -- name: forget_hashes
 -- Delete the hashes of former versions, which may have shown forgotten text: a hash would confirm a guess of it.
 UPDATE former_packs SET sha256 = NULL WHERE sha256 IS NOT NULL
+
+-- name: forget_former
+-- Forget which rows a former version showed, if it showed one of these.
+UPDATE former_packs SET memory_ids = NULL WHERE memory_ids && %(ids)s
+
+-- name: rows_of_versions
+-- The ids of the rows of some versions of a session's pack, as far as they are known.
+SELECT version, memory_ids FROM packs WHERE session_id = %(session)s AND version = ANY (%(versions)s)
+UNION ALL
+SELECT version, memory_ids FROM former_packs
+WHERE session_id = %(session)s AND version = ANY (%(versions)s) AND memory_ids IS NOT NULL
 
 -- name: versions
 -- The versions of a session's pack, newest first; only the present one still has its text.
