@@ -31,6 +31,12 @@ async def empty(body: dict[str, JsonValue]) -> dict[str, JsonValue]:
     return {}
 
 
+@app.get("/empty")
+async def empty_page() -> dict[str, JsonValue]:
+    """Return an empty object."""
+    return {}
+
+
 @app.post("/v1/embeddings")
 async def embeddings(asked: _TextsIn) -> Response:
     """Return one of a few fixed vectors for each text, in the form of an embeddings API."""

@@ -10,7 +10,7 @@ BenchUnit = Literal["ms", "rows/s"]
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """How often each kind of pack, recall, question to the model and search by meaning is measured.
+    """How often each kind of pack, recall, question to the model, search by meaning and page is measured.
 
     Concurrent clients ask for `seconds`. The worker gets `texts` at a time, in `rounds`.
     """
@@ -19,6 +19,7 @@ class Effort:
     recalls: int = 150
     questions: int = 100
     searches: int = 50
+    pages: int = 20
     seconds: float = 5.0
     texts: int = 400
     rounds: int = 3

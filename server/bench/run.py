@@ -11,6 +11,7 @@ from esker.server.bench.filling import fill_table
 from esker.server.bench.machine import machine_line
 from esker.server.bench.nearest import measure_nearest
 from esker.server.bench.packs import measure_packs
+from esker.server.bench.pages import measure_pages
 from esker.server.bench.progress import BenchProgress
 from esker.server.bench.questions import measure_questions
 from esker.server.bench.recalls import measure_recalls
@@ -24,6 +25,9 @@ FULL = 1_000_000
 MOST_VECTORS = 100_000
 """The most vectors of an index; building a larger one takes many minutes."""
 
+MOST_OF_PAGES = 100_000
+"""The most rows of the pool whose pages are measured."""
+
 
 class BenchPart(StrEnum):
     """A part that can be measured alone. A recall needs the rows of the writes.
@@ -36,6 +40,7 @@ class BenchPart(StrEnum):
     PACK = "pack"
     EMBEDDING = "embedding"
     NEAREST = "nearest"
+    PAGES = "pages"
     BACKFILL = "backfill"
 
 
@@ -81,6 +86,9 @@ async def _by_words(
             yield figure
     if BenchPart.PACK in parts:
         async for figure in measure_packs(measured, sorted({min(SMALL, rows), rows}), effort, progress):
+            yield figure
+    if BenchPart.PAGES in parts:
+        async for figure in measure_pages(measured, min(MOST_OF_PAGES, rows), effort, progress):
             yield figure
 
 

@@ -16,7 +16,7 @@ from esker.server.core.text.tokens import estimate_tokens
 from tests.support.embedding_server import embedding_server
 
 DOCUMENTED = Path(__file__).parents[2] / "docs/benchmarks.md"
-LITTLE = Effort(packs=2, recalls=2, questions=2, searches=2, seconds=0.2, texts=20, rounds=1)
+LITTLE = Effort(packs=2, recalls=2, questions=2, searches=2, pages=2, seconds=0.2, texts=20, rounds=1)
 
 
 class Steps:
