@@ -64,6 +64,9 @@ async def run(
     async with started_server(WITHOUT_MODEL) as measured:
         before = await machine_line(measured)
         figures = [figure async for figure in _by_words(measured, rows, parts, effort, progress)]
+        if BenchPart.PAGES in parts:
+            measuring = measure_pages(measured, min(MOST_OF_PAGES, rows), effort, progress)
+            figures += [figure async for figure in measuring]
         figures += [figure async for figure in _by_vectors(measured, rows, parts, effort, progress)]
         if BenchPart.BACKFILL in parts:
             async with started_server(with_model(model)) as embedding:
@@ -86,9 +89,6 @@ async def _by_words(
             yield figure
     if BenchPart.PACK in parts:
         async for figure in measure_packs(measured, sorted({min(SMALL, rows), rows}), effort, progress):
-            yield figure
-    if BenchPart.PAGES in parts:
-        async for figure in measure_pages(measured, min(MOST_OF_PAGES, rows), effort, progress):
             yield figure
 
 

@@ -15,7 +15,7 @@ from esker.server.usecases.confirm import confirm
 from esker.server.usecases.correct import Correction, correct
 from esker.server.usecases.expand import ExpandRequest, expand
 from esker.server.usecases.forget import forget, plan_forgetting
-from esker.server.usecases.know_project import list_projects
+from esker.server.usecases.know_project import project_names
 from esker.server.usecases.name_project import stored_name
 from esker.server.usecases.remember import list_memories
 from esker.server.web.page_route import ChosenKind, FormText, PageRoute
@@ -60,7 +60,7 @@ async def show_memories(
         min_priority=min_priority,
         kinds=KINDS,
         priorities=PRIORITIES,
-        projects=await list_projects(parts, principal.pool_id, MOST_PROJECTS),
+        projects=await project_names(parts, principal.pool_id, MOST_PROJECTS),
         query=request.query_params,
     )
 

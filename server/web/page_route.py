@@ -30,7 +30,12 @@ def error_page(request: Request, error: EskerError) -> Response:
 
 
 class PageRoute(APIRoute):
-    """A route that answers with a page in every case."""
+    """A route that answers with a page in every case, and to HEAD with its headers alone."""
+
+    def __init__(self, *arguments: Any, **settings: Any) -> None:
+        super().__init__(*arguments, **settings)
+        if self.methods and "GET" in self.methods:
+            self.methods |= {"HEAD"}
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """Return the route's handler, which shows errors as pages and refuses the forms of other sites."""

@@ -1,17 +1,12 @@
 """The page: every part answers, shows words as words, and changes only what a form of its own asks for."""
 
-from datetime import UTC, datetime, timedelta
-
 import httpx2
 import pytest
 
-from esker.server.core.reports import WeekSummary
 from esker.server.rest.access import COOKIE
 from esker.server.usecases.authenticate import create_key
-from esker.server.usecases.overview import WEEKS
 from esker.server.usecases.parts import Parts
 from esker.server.web.login import LINK_SECONDS, LoginLinks
-from esker.server.web.overview import weeks_of
 from tests.support.api import observed, opened, said
 from tests.support.kept_servers import KeptServer
 from tests.support.model_server import ModelServer
@@ -38,6 +33,14 @@ async def test_every_page_shows_hostile_words_as_words_and_runs_no_script_of_oth
         assert answer.headers["content-security-policy"].startswith("default-src 'none'; script-src 'self'"), path
         assert "'unsafe" not in answer.headers["content-security-policy"], path
         assert answer.headers["cache-control"] == "no-store", path
+
+
+async def test_every_page_answers_head_with_the_headers_alone(client: httpx2.AsyncClient) -> None:
+    pool = await shown_pool(client)
+    for path in [*pool.paths, "/ui/static/esker.css", "/ui/nowhere"]:
+        shown, head = await client.get(path), await client.head(path)
+        assert (head.status_code, head.content) == (shown.status_code, b""), path
+        assert head.headers["content-type"] == shown.headers["content-type"], path
 
 
 async def test_once_a_key_exists_every_page_asks_for_one_and_shows_nothing(
@@ -216,17 +219,6 @@ async def test_looking_at_a_pack_freezes_none(client: httpx2.AsyncClient) -> Non
     session = (await client.post("/v1/sessions", json={"client": "api", "external_id": "s"})).json()["id"]
     assert "has no pack yet" in (await client.get(f"/ui/sessions/{session}/pack")).text
     assert (await client.get(f"/v1/sessions/{session}/memory")).json()["pack_versions"] == []
-
-
-def test_the_chart_has_every_week_and_each_row_once() -> None:
-    now = datetime(2026, 11, 26, 15, tzinfo=UTC)  # a Thursday
-    monday = datetime(2026, 11, 23, tzinfo=UTC)
-    found = [WeekSummary(monday, "note", 3), WeekSummary(monday - timedelta(weeks=2), "observation", 2)]
-    weeks = weeks_of(found, now)
-    assert len(weeks) == WEEKS
-    assert weeks[-1].begins == monday
-    assert [week.rows for week in weeks[-3:]] == [2, 0, 3]
-    assert sum(week.rows for week in weeks) == 5
 
 
 @pytest.mark.parametrize(

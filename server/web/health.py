@@ -1,0 +1,70 @@
+"""The health of a server and a pool in lines, each with its reason, and what helps if something is wrong."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from esker.server.core.counts import counted
+from esker.server.core.reports import PoolStatus
+from esker.server.usecases.report_status import Readiness
+
+Degree = Literal["ok", "waiting", "wrong"]
+
+
+@dataclass(frozen=True, slots=True)
+class HealthLine:
+    """One thing that is well, waits for something, or is wrong; `state` gives the reason."""
+
+    name: str
+    degree: Degree
+    state: str
+    help: str = ""
+
+
+def health_of(
+    readiness: Readiness, pool: PoolStatus, backlog: Mapping[str, float], broken: str | None
+) -> list[HealthLine]:
+    """Return a line for each part, those that are wrong first. `broken`: why the embedder does not work."""
+    lines = [*_of_server(readiness, broken), *_of_pool(pool, backlog)]
+    return sorted(lines, key=lambda line: ("wrong", "waiting", "ok").index(line.degree))
+
+
+def _of_server(found: Readiness, broken: str | None) -> Iterator[HealthLine]:
+    for name, state in (("Database", found.database), ("Disk", found.disk), ("Job runner", found.jobs)):
+        yield HealthLine(name, "ok" if state == "ok" else "wrong", state)
+    if found.language_model in ("ok", "none"):
+        state = found.language_model if found.language_model == "ok" else "none; rows are taken without one"
+        yield HealthLine("Language model", "ok", state)
+    else:
+        yield HealthLine("Language model", "wrong", found.language_model)
+    yield HealthLine("Embedder", "wrong" if broken else "ok", broken or found.embedder)
+    worker: Degree = "ok" if found.worker in ("running", "none") else "wrong"
+    yield HealthLine("Embedding worker", worker, found.worker)
+
+
+def _of_pool(pool: PoolStatus, backlog: Mapping[str, float]) -> Iterator[HealthLine]:
+    share = f"{100 * backlog['lowest_coverage']:.1f} % of the messages of the session with the fewest are in a group"
+    if lost := int(backlog["lost_messages"]):
+        yield HealthLine("Coverage", "wrong", f"{counted(lost, 'message is', 'messages are')} in no group", share)
+    elif pool.unobserved_tokens:
+        waits = f"{counted(pool.unobserved_tokens, 'token', 'tokens')} of messages wait for the observer"
+        yield HealthLine("Coverage", "waiting", waits, share)
+    else:
+        yield HealthLine("Coverage", "ok", "every message is observed")
+    if pool.model is None:
+        is_off = pool.embedder == "none"
+        why = "off, since there is no embedder" if is_off else f"no model of this pool is loaded: {pool.embedder}"
+        yield HealthLine("Search by meaning", "ok" if is_off else "waiting", why)
+    elif pool.pending:
+        yield HealthLine(
+            "Search by meaning", "waiting", f"{counted(pool.pending, 'text waits', 'texts wait')} for a vector"
+        )
+    else:
+        yield HealthLine("Search by meaning", "ok", f"every text has a vector of {pool.model}")
+    if pool.failed_jobs:
+        help_ = "Operations shows the errors; `esker doctor --retry` tries them again."
+        yield HealthLine("Jobs", "wrong", f"{counted(pool.failed_jobs, 'job', 'jobs')} failed for good", help_)
+    elif pool.jobs:
+        yield HealthLine("Jobs", "waiting", f"{counted(pool.jobs, 'job waits or runs', 'jobs wait or run')}")
+    else:
+        yield HealthLine("Jobs", "ok", "none waits")
