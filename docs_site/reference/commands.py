@@ -7,7 +7,7 @@ import typer
 
 from docs_site.reference.tables import code, prose, table
 from esker.server.cli.late_imports import imported
-from esker.server.cli.main import VERBS
+from esker.server.cli.verbs import VERBS
 
 
 def commands_page() -> str:

@@ -10,12 +10,11 @@ import typer
 
 from esker.server.cli.database import migrated, settings_for, with_database
 from esker.server.cli.install import install, keyless_clients
-from esker.server.cli.output import AsJson, DataDir, note, print_json, progress, say, table
+from esker.server.cli.output import AsJson, DataDir, WrongUsage, note, print_json, progress, say, table
 from esker.server.core.clock import system_clock
 from esker.server.core.config.settings import Settings
 from esker.server.core.conversation.retention import Retention
 from esker.server.core.counts import counted
-from esker.server.core.errors import InvalidInput
 from esker.server.core.records import KINDS, Kind, ListedKey, ListedPool
 from esker.server.usecases import authenticate, spending
 from esker.server.usecases.retain import MOST_DAYS, set_pool_retention
@@ -96,7 +95,7 @@ def set_pool(
 ) -> None:
     """Set a pool's daily cost cap, what happens when it is reached, and whether the pool has passages."""
     if daily_cap is not None and no_cap:
-        raise InvalidInput("--daily-cap and --no-cap cannot be combined.")
+        raise WrongUsage("--daily-cap and --no-cap cannot be combined.")
     settings = settings_for(data_dir)
     today = with_database(
         settings,
@@ -202,7 +201,7 @@ def create_key(
     """Create a key and print it, only now. Once any pool has a key, every request needs one."""
     wanted = None if scopes is None else [scope.strip() for scope in scopes.split(",") if scope.strip()]
     if not name.strip():
-        raise InvalidInput("A key needs a name.")
+        raise WrongUsage("A key needs a name.")
     expires = system_clock() + timedelta(days=days) if days else None
     made = with_database(
         settings_for(data_dir),

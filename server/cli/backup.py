@@ -12,7 +12,7 @@ import typer
 
 from esker.server.cli.database import settings_for
 from esker.server.cli.database_findings import invariants
-from esker.server.cli.output import AsJson, DataDir, note, print_json, progress, say
+from esker.server.cli.output import AsJson, DataDir, WrongUsage, note, print_json, progress, say
 from esker.server.cli.times import ACCEPTED, typed_time
 from esker.server.core.clock import system_clock
 from esker.server.core.config.settings import Settings
@@ -83,7 +83,7 @@ def backup(
 def _named(path: Path | None, settings: Settings) -> Path:
     path = path or settings.backup_dir
     if path is None:
-        raise InvalidInput("No file is named.", hint="Name a file or a folder, or set ESKER_BACKUP_DIR.")
+        raise WrongUsage("No file is named.", hint="Name a file or a folder, or set ESKER_BACKUP_DIR.")
     return path.absolute()
 
 
@@ -134,7 +134,7 @@ def restore(
     settings = settings_for(data_dir)
     moment = _moment(at)
     if path is None and at is None:
-        raise InvalidInput("No backup is named.", hint="Name a file, or a moment of the archive with --at.")
+        raise WrongUsage("No backup is named.", hint="Name a file, or a moment of the archive with --at.")
     if path is not None and at is None:
         # Before anything is made: a folder of an archive is checked by what is recovered from it.
         dumps.require_whole(path)

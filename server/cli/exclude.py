@@ -5,11 +5,10 @@ from typing import Annotated
 
 import typer
 
-from esker.server.cli.output import AsJson, note, print_json, say, table
+from esker.server.cli.output import AsJson, WrongUsage, note, print_json, say, table
 from esker.server.core.config.client_settings import ClientSettings, state_dir, variable
 from esker.server.core.config.exclusion_list import ExclusionList
 from esker.server.core.config.exclusion_patterns import parse_pattern
-from esker.server.core.errors import InvalidInput
 
 app = typer.Typer(add_completion=False)
 
@@ -28,7 +27,7 @@ def exclude(
     """
     kept = ExclusionList(state_dir(os.environ))
     if remove and not patterns:
-        raise InvalidInput("--remove needs a pattern.", hint="`esker exclude` shows the list.")
+        raise WrongUsage("--remove needs a pattern.", hint="`esker exclude` shows the list.")
     if not patterns:
         _show(kept, as_json)
         return

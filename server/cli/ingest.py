@@ -29,12 +29,12 @@ from esker.server.agents.sending import SendReport, send
 from esker.server.agents.spool import is_transient
 from esker.server.agents.transcript import ParsedTranscripts, Transcript
 from esker.server.cli.connection import connect
-from esker.server.cli.output import AsJson, print_json, progress, say
+from esker.server.cli.output import AsJson, WrongUsage, print_json, progress, say
 from esker.server.cli.sessions import observe_all
 from esker.server.core.config.client_settings import ClientSettings
 from esker.server.core.config.home import home
 from esker.server.core.counts import counted
-from esker.server.core.errors import InvalidInput, NotFound
+from esker.server.core.errors import NotFound
 from esker.server.core.http_answers import ServerRefused
 
 app = typer.Typer(add_completion=False)
@@ -138,11 +138,11 @@ def _has_size(path: str) -> bool:
 
 def _check(paths: list[Path] | None, client: str | None, *, everything: bool) -> None:
     if client is not None and client not in READERS:
-        raise InvalidInput(
+        raise WrongUsage(
             f"Esker cannot read transcripts of {client!r}.", hint=f"It reads those of {', '.join(READERS)}."
         )
     if everything == bool(paths):
-        raise InvalidInput(
+        raise WrongUsage(
             "Name either files and folders or --all.",
             hint="`esker ingest --all` sends the sessions of every client on this machine.",
         )

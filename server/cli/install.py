@@ -13,16 +13,16 @@ import typer
 
 from esker.server.agents.install.applying import apply
 from esker.server.agents.install.client import KEY_VARIABLE, PROJECT, USER, Client, InstallTarget, check_address
-from esker.server.agents.install.clients import CLIENTS, client_of
+from esker.server.agents.install.clients import CLIENTS
 from esker.server.agents.install.edits import Edit, edits_to_install, edits_to_uninstall, restored_with_entries
 from esker.server.agents.install.originals import Originals
 from esker.server.cli.connection import connect
-from esker.server.cli.output import AsJson, note, print_json, say
+from esker.server.cli.output import AsJson, WrongUsage, note, print_json, say
 from esker.server.core.config.client_settings import ClientSettings, state_dir
 from esker.server.core.config.exclusion_list import ExclusionList
 from esker.server.core.config.home import home
 from esker.server.core.config.kept_keys import KeptKeys
-from esker.server.core.errors import InvalidInput, Misconfigured, NotFound
+from esker.server.core.errors import Misconfigured, NotFound
 
 app = typer.Typer(add_completion=False)
 
@@ -188,14 +188,14 @@ def _settings() -> ClientSettings:
 def _state_changes(settings: ClientSettings, *, keep_key: bool) -> list[_StateChange]:
     """Return what hooks should know wherever a client starts them: the exclusions, and the key if that is wanted.
 
-    Raises InvalidInput if there is no key to keep.
+    Raises Misconfigured if there is no key to keep.
     """
     changes: list[_StateChange] = []
     listed = ExclusionList(settings.state_dir)
     if new := [pattern for pattern in settings.exclude if pattern not in listed.patterns()]:
         changes.append(_StateChange(f"{listed.path}: add {', '.join(new)}", partial(listed.add, new)))
     if keep_key and not settings.key:
-        raise InvalidInput(f"--keep-key needs a key, but {KEY_VARIABLE} is not set.", hint=f"Set {KEY_VARIABLE}.")
+        raise Misconfigured(f"--keep-key needs a key, but {KEY_VARIABLE} is not set.", hint=f"Set {KEY_VARIABLE}.")
     if keep_key and settings.key:
         kept = KeptKeys(settings.state_dir)
         text = f"{kept.path}: keep the key for {settings.url}"
@@ -205,7 +205,7 @@ def _state_changes(settings: ClientSettings, *, keep_key: bool) -> list[_StateCh
 
 def _target(settings: ClientSettings, scope: str, *, with_key: bool) -> InstallTarget:
     if scope not in (USER, PROJECT):
-        raise InvalidInput(f"The scope {scope!r} does not exist.", hint=f"Use {USER} or {PROJECT}.")
+        raise WrongUsage(f"The scope {scope!r} does not exist.", hint=f"Use {USER} or {PROJECT}.")
     return InstallTarget(home(), Path.cwd(), os.environ, _program(), settings.url, settings.state_dir, with_key, scope)
 
 
@@ -223,15 +223,17 @@ def _program() -> str:
 def _chosen_clients(
     names: Sequence[str] | None, everything: bool, target: InstallTarget, left_out: Mapping[str, str]
 ) -> list[Client]:
-    """Return the named clients, or those found on this machine. Raises InvalidInput."""
+    """Return the named clients, or those found on this machine. Raises WrongUsage."""
     if bool(names) == everything:
-        raise InvalidInput("Name either clients or --all.", hint=f"The clients are {', '.join(CLIENTS)}.")
+        raise WrongUsage("Name either clients or --all.", hint=f"The clients are {', '.join(CLIENTS)}.")
     if everything:
         return [each for name, each in CLIENTS.items() if name not in left_out and target.scope in each.scopes]
-    clients = [client_of(name) for name in dict.fromkeys(names or ())]
+    if unknown := [name for name in names or () if name not in CLIENTS]:
+        raise WrongUsage(f"Unknown client {unknown[0]!r}.", hint=f"Use {', '.join(CLIENTS)}, or --all.")
+    clients = [CLIENTS[name] for name in dict.fromkeys(names or ())]
     for client in clients:
         if target.scope not in client.scopes:
-            raise InvalidInput(f"{client.name} can only be set up for a user, not for a {target.scope}.")
+            raise WrongUsage(f"{client.name} can only be set up for a user, not for a {target.scope}.")
     return clients
 
 

@@ -7,8 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from esker.server.cli.database import settings_for, with_database
-from esker.server.cli.output import AsJson, DataDir, print_json, say, table
-from esker.server.core.errors import InvalidInput
+from esker.server.cli.output import AsJson, DataDir, WrongUsage, print_json, say, table
 from esker.server.core.records import JobState
 from esker.server.usecases import manage_jobs
 from esker.server.usecases.manage_jobs import STATES, PoolJob
@@ -32,7 +31,7 @@ def list_command(
     """List jobs that wait, run or have failed for good (dead)."""
     states: list[JobState] = [known for known in STATES if state in (None, known)]
     if not states:
-        raise InvalidInput(f"{state!r} is not a state of a job.", hint=f"The states are {', '.join(STATES)}.")
+        raise WrongUsage(f"{state!r} is not a state of a job.", hint=f"The states are {', '.join(STATES)}.")
     found = with_database(settings_for(data_dir), lambda parts: manage_jobs.list_jobs(parts, pool, states))
     if as_json:
         print_json([_flat(one) for one in found])

@@ -1,4 +1,4 @@
-"""`esker recall`, `memories`, `remember`, `edit`, `pin` and `confirm`."""
+"""`esker recall` (and `search`), `memories`, `remember`, `edit`, `pin` and `confirm`."""
 
 import os
 import sys
@@ -28,6 +28,7 @@ app = typer.Typer(add_completion=False)
 ProjectOption = Annotated[str | None, typer.Option(help="Only this project, and memories that belong to none.")]
 
 
+@app.command("search", help="Ask memory a question: another name of `recall`.")
 @app.command()
 def recall(
     query: Annotated[list[str], typer.Argument(help="The question, in plain words, with or without quotation marks.")],

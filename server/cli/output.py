@@ -1,6 +1,7 @@
 """Output of the command line: text for people, JSON for machines, errors with what to do next."""
 
 import json
+import os
 import re
 import sys
 from collections.abc import Iterable, Sequence
@@ -11,7 +12,6 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.markup import escape
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -23,16 +23,15 @@ from rich.progress import (
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
-from rich.table import Table
 from rich.text import Text
 
-from esker.server.core.errors import EskerError
+from esker.server.cli.tables import table_lines, width_of
+from esker.server.core.errors import EskerError, InvalidInput
 
 # With emoji, `:x:` in a text would be shown as a cross.
 console = Console(highlight=False, soft_wrap=True, emoji=False)
 errors = Console(stderr=True, highlight=False, soft_wrap=True, emoji=False)
 
-_WIDEST = 10_000
 # Control characters that a terminal obeys, except line end and tab.
 _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
@@ -66,18 +65,19 @@ def note(text: str) -> None:
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Print a table."""
-    shown = list(rows)
+    """Print a table that fits the terminal, or COLUMNS; in a file or a pipe without it, each row is one line."""
+    shown = [[" ".join(_CONTROLS.sub("", str(cell)).split()) for cell in row] for row in rows]
     if not shown:
         say("None.")
         return
-    drawn = Table(box=None, pad_edge=False, header_style="bold")
-    for column in columns:
-        drawn.add_column(column, no_wrap=True)
-    for row in shown:
-        drawn.add_row(*(escape(str(cell)) for cell in row))
-    # Wide enough for every cell: a truncated id is useless.
-    Console(highlight=False, width=_WIDEST, emoji=False).print(drawn)
+    first, *others = table_lines(columns, shown, width_of(sys.stdout, os.environ))
+    console.print(first, markup=False, style="bold")
+    for line in others:
+        console.print(line, markup=False)
+
+
+class WrongUsage(InvalidInput):
+    """The command was called in a wrong way; it exits with 2."""
 
 
 def show_error(error: EskerError) -> None:
@@ -111,5 +111,6 @@ def progress(*, shown: bool = True) -> Progress:
         TextColumn("left"),
         TimeRemainingColumn(),
         console=errors,
-        disable=not shown,
+        # In a pipe, a bar would be a line that nobody can read.
+        disable=not (shown and errors.is_terminal),
     )

@@ -9,10 +9,10 @@ import typer
 from rich.progress import Progress
 
 from esker.server.cli.database import settings_for, with_database
-from esker.server.cli.output import AsJson, DataDir, errors, note, print_json, progress, say, table
+from esker.server.cli.output import AsJson, DataDir, WrongUsage, errors, note, print_json, progress, say, table
 from esker.server.core.config.settings import Settings
 from esker.server.core.counts import counted
-from esker.server.core.errors import InvalidInput, Misconfigured
+from esker.server.core.errors import Misconfigured
 from esker.server.providers.embedders import embedder_of, make_embedder
 from esker.server.usecases import reembed as verb
 from esker.server.usecases.parts import Parts
@@ -35,7 +35,7 @@ def reembed(
 ) -> None:
     """Switch to another embedding model, or back. Recall uses the present one until the other is complete."""
     if sum((to is not None, status, rollback, drop_retired)) > 1:
-        raise InvalidInput("--to, --status, --rollback and --drop-retired exclude each other; use one.")
+        raise WrongUsage("--to, --status, --rollback and --drop-retired exclude each other; use one.")
     settings = settings_for(data_dir)
     if status:
         _show(with_database(settings, lambda parts: verb.status(parts, pool)), as_json)

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from esker.server.cli.output import AsJson, note, print_json, say
+from esker.server.cli.output import AsJson, WrongUsage, note, print_json, say
 from esker.server.core.config.client_settings import variable
 from esker.server.core.config.settings import Settings
 from esker.server.core.config.settings_file import settings_file, write_settings
@@ -30,7 +30,7 @@ def setup(
     """Choose what writes memories, try one call, and write the settings file. The exit code is 1 if the call fails."""
     settings = Settings.from_environment(os.environ)
     if model is not None and use is None:
-        raise InvalidInput("--model needs --use.", hint="`esker setup` lists the choices.")
+        raise WrongUsage("--model needs --use.", hint="`esker setup` lists the choices.")
     choices = asyncio.run(model_choices(settings, os.environ))
     if use is None and (as_json or not sys.stdin.isatty()):
         _list(choices, as_json)
@@ -87,13 +87,13 @@ def _named(choices: Sequence[ModelChoice], name: str) -> ModelChoice:
 
 
 def _values(choice: ModelChoice, model: str | None) -> dict[str, str]:
-    """Return the settings of a choice. Raises InvalidInput if it needs the name of a model."""
+    """Return the settings of a choice. Raises WrongUsage if it needs the name of a model."""
     name = model or (choice.models[0] if choice.models else None)
     values = dict(choice.settings)
     if choice.name.startswith("cli:"):
         return values | ({"observer_model": name, "reflector_model": name} if name else {})
     if choice.name == "openai" and name is None:
-        raise InvalidInput("OpenAI's API has no usual model here.", hint="Name one with --model.")
+        raise WrongUsage("OpenAI's API has no usual model here.", hint="Name one with --model.")
     return values | ({"llm_model": name} if name and values["observer"] == "model" else {})
 
 

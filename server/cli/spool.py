@@ -10,7 +10,7 @@ import typer
 from esker.server.agents.api import Api
 from esker.server.agents.sending import deliver_allowed
 from esker.server.agents.spool import Deliver, Spool, SpoolQueue
-from esker.server.cli.output import AsJson, print_json, say, table
+from esker.server.cli.output import AsJson, WrongUsage, print_json, say, table
 from esker.server.core.config.client_settings import ClientSettings
 from esker.server.core.counts import counted
 from esker.server.core.errors import InvalidInput
@@ -35,9 +35,9 @@ def spool(
     api = Api.to(settings)
     local_spool = Spool(settings.state_dir / "spool", api.url, settings.key)
     if send and drop:
-        raise InvalidInput("--send and --drop were both given.", hint="Give one of them.")
+        raise WrongUsage("--send and --drop were both given.", hint="Give one of them.")
     if drop and queue_id is None:
-        raise InvalidInput("--drop needs --for.", hint="`esker spool` shows the ids; give one with --for.")
+        raise WrongUsage("--drop needs --for.", hint="`esker spool` shows the ids; give one with --for.")
     if queue_id is not None and queue_id not in {queue.id for queue in local_spool.queues()}:
         raise InvalidInput(f"No queue has the id {queue_id!r}.", hint="`esker spool` lists the queues and their ids.")
     if drop and queue_id is not None:

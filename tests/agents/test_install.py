@@ -17,11 +17,11 @@ from hypothesis import strategies as st
 
 from esker.server.agents.install import disk
 from esker.server.agents.install.applying import apply
-from esker.server.agents.install.clients import CLIENTS, client_of
+from esker.server.agents.install.clients import CLIENTS
 from esker.server.agents.install.edits import edits_to_install
 from esker.server.agents.install.toml_file import TomlFile
 from esker.server.agents.json_text import parse, value_of
-from esker.server.core.errors import Conflict, InvalidInput, NotFound, Unavailable
+from esker.server.core.errors import Conflict, InvalidInput, Unavailable
 from tests.agents.test_json_text import comments, documents
 from tests.support.homes import FILES, PROGRAM, Home
 
@@ -542,13 +542,6 @@ def test_when_one_file_cannot_be_written_none_is(lived_in: Home, monkeypatch: py
         lived_in.install(*ALL)
     assert lived_in.contents() == before
     assert list(lived_in.originals.all()) == known
-
-
-def test_an_unknown_client_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(NotFound, match="Unknown client 'emacs'") as caught:
-        client_of("emacs")
-    assert caught.value.hint
-    assert all(name in caught.value.hint for name in ALL)
 
 
 def test_an_edit_with_an_unexpected_result_is_not_written(lived_in: Home, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,7 +19,8 @@ import pytest
 from typer.testing import CliRunner
 
 from esker.server.agents.api import Api
-from esker.server.cli.main import VERBS, app
+from esker.server.cli.main import app
+from esker.server.cli.verbs import VERBS
 from esker.server.core.http_answers import ServerRefused
 from esker.server.db.embedded import embedded
 from esker.server.db.migrate import migrations, pending
@@ -183,7 +184,7 @@ def test_a_missing_thing_is_explained(server: dict[str, str], tmp_path: Path) ->
     nothing = esker("ingest", str(tmp_path / "nothing.jsonl"), **server)
     assert (nothing.returncode, "does not exist" in nothing.stderr) == (1, True)
     unknown = esker("ingest", str(SAMPLES), "--client", "emacs", **server)
-    assert (unknown.returncode, "claude-code" in unknown.stderr) == (1, True)
+    assert (unknown.returncode, "claude-code" in unknown.stderr) == (2, True)
     session = esker("pack", "no/such session", **server)
     assert (session.returncode, "'no/such session' does not exist" in session.stderr) == (1, True)
     empty = esker("ingest", str(tmp_path), **server)

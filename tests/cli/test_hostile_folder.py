@@ -18,7 +18,8 @@ PROGRAM = "from esker.server.cli.entry import run\nrun()\n"
 EVERY_HELP = """
 import sys
 from typer.testing import CliRunner
-from esker.server.cli.main import VERBS, app
+from esker.server.cli.main import app
+from esker.server.cli.verbs import VERBS
 codes = {verb: CliRunner().invoke(app, [verb, "--help"]).exit_code for verb in VERBS}
 sys.exit(f"{codes}" if any(codes.values()) or not codes else 0)
 """

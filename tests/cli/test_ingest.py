@@ -329,4 +329,4 @@ def test_a_fork_that_does_not_say_so_is_known_by_the_ids_of_its_lines(
 @pytest.mark.parametrize("arguments", [(), ("--all", "x.jsonl")])
 def test_ingest_needs_paths_or_all(here: dict[str, str], arguments: tuple[str, ...]) -> None:
     done = esker("ingest", *arguments, **here)
-    assert (done.returncode, "--all" in done.stderr) == (1, True)
+    assert (done.returncode, "--all" in done.stderr) == (2, True)

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from esker.server.agents.install.clients import CLIENTS
 from tests.support.forks import run_forked
 from tests.support.made import made_at
 from tests.support.processes import ROOT, environment
@@ -165,8 +166,9 @@ def test_all_without_any_client_is_an_error(tmp_path: Path) -> None:
 )
 def test_contradictory_arguments_are_refused(tmp_path: Path, arguments: list[str], complaint: str) -> None:
     for verb in ("install", "uninstall"):
-        said = as_json(tmp_path, verb, *arguments, "--yes", code=1)
+        said = as_json(tmp_path, verb, *arguments, "--yes", code=2)
         assert said["error"] == complaint
+        assert arguments != ["emacs"] or all(name in said["hint"] for name in CLIENTS)
         assert list(tmp_path.iterdir()) == []
 
 

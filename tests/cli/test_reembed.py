@@ -107,7 +107,7 @@ async def test_an_impossible_switch_is_explained_and_changes_nothing(filled: Par
     nowhere = await run(database_url, "--to", "sentence-transformers:/nowhere", code=1)
     assert "there is no such folder" in nowhere["error"]
     assert "no model" in (await run(database_url, code=1))["error"]  # ESKER_EMBEDDER is none here
-    assert "use one" in (await run(database_url, "--status", "--rollback", code=1))["error"]
+    assert "use one" in (await run(database_url, "--status", "--rollback", code=2))["error"]
     [space] = await run(database_url, "--status")
     assert space["model"] == "old"
 

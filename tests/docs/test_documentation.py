@@ -13,7 +13,7 @@ from typer.core import TyperGroup
 
 from docs_site.reference import PAGES as REFERENCE
 from esker.server.app import make_app, make_parts
-from esker.server.cli.main import VERBS
+from esker.server.cli.verbs import VERBS
 from esker.server.core.config.client_settings import CLIENT_SETTINGS, ClientSettings, variable
 from esker.server.core.config.settings import Settings
 from esker.server.core.records import KINDS

@@ -14,7 +14,7 @@ from docs_site.policy import drop_unused, move_scripts_out
 from docs_site.reference import PAGES
 from docs_site.reference.commands import commands_of
 from docs_site.reference.routes import openapi
-from esker.server.cli.main import VERBS
+from esker.server.cli.verbs import VERBS
 from esker.server.core import errors
 from esker.server.core.config.client_settings import CLIENT_SETTINGS, variable
 from esker.server.core.config.settings import Settings

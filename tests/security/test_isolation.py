@@ -20,7 +20,7 @@ from mcp import MCPError
 from mcp.types import TextContent
 
 from esker.server.app import make_app, make_parts
-from esker.server.cli.main import VERBS
+from esker.server.cli.verbs import VERBS
 from esker.server.core.clock import system_clock
 from esker.server.core.config.settings import Settings
 from esker.server.core.errors import Forbidden
@@ -271,6 +271,7 @@ ASKING_VERBS: dict[str, list[list[str]]] = {
     "status": [[]],
     "briefing": [["--project", "{project}"]],
     "recall": [["boat ripe"], ["boat", "--project", "{project}"]],
+    "search": [["boat ripe"]],
     "expand": [["{memory}"], ["{passage}"]],
     "memories": [["--limit", "1000"], ["--project", "{project}"]],
     "remember": [["Mine from the command line.", "--project", "mine"]],
@@ -296,6 +297,7 @@ OTHER_VERBS = {
     "uninstall": "writes files of clients",
     "ingest": "opens sessions and sends messages, as the routes above",
     "exclude": "writes a file of the user",
+    "config": "reads the environment and files of the user",
     "spool": "sends what hooks kept, as the routes above",
     "import": "imports, as the route above",
     "backup": "reads the whole database, as the operator",

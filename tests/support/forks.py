@@ -207,7 +207,7 @@ def _read(connection: socket.socket) -> tuple[dict[str, Any], list[int]]:
 
 def _import(arguments: Sequence[str]) -> None:
     """Import what the verb of a command needs, if it is one."""
-    verbs = importlib.import_module(f"{_COMMAND_LINE}.main").VERBS
+    verbs = importlib.import_module(f"{_COMMAND_LINE}.verbs").VERBS
     of_verb = [f"{_COMMAND_LINE}.{verbs[verb][0]}" for verb in arguments[:1] if verb in verbs]
     library = [_LIBRARY for verb in arguments[:1] if verb in _ASKING]
     for name in (*_LATER, *of_verb, *library):

@@ -7,7 +7,7 @@ from urllib.parse import quote
 from esker.server.core.config.client_settings import variable
 from esker.server.core.errors import Misconfigured
 
-_SUFFIX = "_FILE"
+FILE_SUFFIX = "_FILE"
 
 
 def from_files(environ: Mapping[str, str], names: Iterable[str]) -> dict[str, str]:
@@ -16,17 +16,17 @@ def from_files(environ: Mapping[str, str], names: Iterable[str]) -> dict[str, st
     Line ends behind the secret are not part of it. An empty file counts as unset, as an empty variable does. Raises
     Misconfigured for a file that cannot be read, and for a setting that is also given directly.
     """
-    paths = {name: path for name in names if (path := environ.get(variable(name) + _SUFFIX))}
+    paths = {name: path for name in names if (path := environ.get(variable(name) + FILE_SUFFIX))}
     return {name: secret for name, path in paths.items() if (secret := _read(environ, name, path))}
 
 
 def is_of_file(name: str, names: Iterable[str]) -> bool:
     """Return whether the variable `name` names the file of one of the settings `names`."""
-    return name.endswith(_SUFFIX) and name.removesuffix(_SUFFIX) in map(variable, names)
+    return name.endswith(FILE_SUFFIX) and name.removesuffix(FILE_SUFFIX) in map(variable, names)
 
 
 def _read(environ: Mapping[str, str], name: str, path: str) -> str:
-    file = variable(name) + _SUFFIX
+    file = variable(name) + FILE_SUFFIX
     if environ.get(variable(name)):
         raise Misconfigured(f"{variable(name)} and {file} are both set.", hint="Unset one of them.")
     try:
