@@ -30,6 +30,7 @@ from esker.server.providers.text_processes import TextProcesses
 from esker.server.rest import (
     audit,
     briefing,
+    document,
     forgetting,
     health,
     memories,
@@ -121,6 +122,7 @@ def make_app(parts: Parts, local_token: str | None = None) -> FastAPI:
     app.state.login_links = LoginLinks(time.monotonic)
     app.state.bodies = bodies
     problems.install(app)
+    document.install(app)
     for routes in (sessions, memories, forgetting, briefing, projects, reflections, pool_file, spend, audit, health):
         # The routes themselves: `include_router` would build each of them again on first use.
         app.router.routes.extend(routes.router.routes)

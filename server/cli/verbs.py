@@ -40,6 +40,7 @@ PANELS: dict[str, dict[str, tuple[str, str]]] = {
     "Files": {
         "export": ("exporting", "Write a pool's memory into files: all of it, a MEMORY.md, daily logs."),
         "import": ("importing", "Read a file that `esker export jsonl` has written."),
+        "openapi": ("openapi", "Write the OpenAPI document, from which clients in any language are generated."),
         "backup": (
             "backup",
             "Write the whole database into one file, as it is at one moment; servers go on meanwhile.",

@@ -37,14 +37,14 @@ class AuditPage:
     next: int | None
 
 
-@router.get("/key")
+@router.get("/key", operation_id="getKey")
 async def own_key(principal: WithPrincipal) -> Caller:
     """Show the pool, the scopes and the binding of the request's key."""
     scopes = [each for each in SCOPES if each in principal.scopes]
     return Caller(principal.actor, principal.pool_name, scopes, principal.client, principal.project)
 
 
-@router.get("/audit")
+@router.get("/audit", operation_id="listAudit")
 async def audit_trail(
     parts: WithParts,
     principal: WithPrincipal,

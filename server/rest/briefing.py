@@ -13,7 +13,7 @@ from esker.server.usecases.give_briefing import MAX_TOKENS, give_briefing
 router = APIRouter(prefix="/v1", tags=["memories"], route_class=JsonRoute)
 
 
-@router.get("/briefing")
+@router.get("/briefing", operation_id="getBriefing")
 async def briefing(
     parts: WithParts,
     principal: WithPrincipal,

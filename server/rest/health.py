@@ -1,6 +1,8 @@
 """Routes for the operator: liveness, readiness, status and metrics."""
 
 import logging
+from dataclasses import dataclass
+from typing import Literal
 
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse, PlainTextResponse
@@ -27,16 +29,24 @@ log = logging.getLogger(__name__)
 
 router = APIRouter(tags=["health"])
 
+
+@dataclass(frozen=True, slots=True)
+class Alive:
+    """The answer of a process that runs."""
+
+    status: Literal["alive"]
+
+
 _READINESS = TypeAdapter(Readiness)
 
 
-@router.get("/livez")
-async def alive() -> dict[str, str]:
+@router.get("/livez", operation_id="checkLiveness")
+async def alive() -> Alive:
     """Return 200 as long as the process runs."""
-    return {"status": "alive"}
+    return Alive("alive")
 
 
-@router.get("/readyz", response_model=Readiness, responses={503: {"model": Readiness}})
+@router.get("/readyz", operation_id="checkReadiness", response_model=Readiness, responses={503: {"model": Readiness}})
 async def ready(request: Request, parts: WithParts) -> Response:
     """Return whether requests can be served (200) or not (503), and which models are in use."""
     found = await readiness(parts)
@@ -48,13 +58,13 @@ async def ready(request: Request, parts: WithParts) -> Response:
     return JSONResponse(_READINESS.dump_python(found, mode="json"), status, headers)
 
 
-@router.get("/v1/status", tags=["memories"])
+@router.get("/v1/status", operation_id="getStatus", tags=["memories"])
 async def status(parts: WithParts, principal: WithPrincipal) -> PoolStatus:
     """Show what the pool contains, and how much of it is not searchable yet."""
     return await pool_status(parts, principal.pool_id, principal.pool_name)
 
 
-@router.get("/metrics", response_class=PlainTextResponse)
+@router.get("/metrics", operation_id="getMetrics", response_class=PlainTextResponse)
 async def metrics(request: Request, parts: WithParts, principal: WithPrincipal) -> Response:
     """Return metrics in the format of Prometheus: of the whole server with the scope admin, else of the key's pool."""
     if "admin" in principal.scopes:

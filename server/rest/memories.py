@@ -14,6 +14,7 @@ from esker.server.core.recall.expansion_fit import MIN_TOKENS
 from esker.server.core.recall.rendering import recalled_text
 from esker.server.core.records import Filter, Kind, Priority, SourcedMemory, at_least
 from esker.server.rest.context import WithParts, WithPrincipal
+from esker.server.rest.document import TEXT_ANSWER
 from esker.server.rest.json_route import JsonRoute
 from esker.server.rest.schemas import (
     CorrectionIn,
@@ -43,19 +44,19 @@ def _note(body: MemoryIn) -> Note:
     return Note(manual=body.kind == "manual", **body.model_dump(exclude={"kind"}))
 
 
-@router.post("/memories", status_code=201)
+@router.post("/memories", operation_id="writeMemory", status_code=201)
 async def write(body: MemoryIn, parts: WithParts, principal: WithPrincipal) -> SourcedMemory:
     """Write one row. The same external_id, or the same words in the same project and session, give the same row."""
     return await remember_one(parts, principal, _note(body))
 
 
-@router.post("/memories/batch", status_code=201)
+@router.post("/memories/batch", operation_id="writeMemories", status_code=201)
 async def write_batch(body: MemoriesIn, parts: WithParts, principal: WithPrincipal) -> MemoriesOut:
     """Write up to 1,000 rows, all or none."""
     return MemoriesOut(ids=await remember(parts, principal, [_note(memory) for memory in body.memories]))
 
 
-@router.get("/memories")
+@router.get("/memories", operation_id="listMemories")
 async def listed(
     parts: WithParts,
     principal: WithPrincipal,
@@ -89,14 +90,14 @@ async def listed(
     return MemoryList(memories=found, next=found[-1].id if len(found) == limit else None)
 
 
-@router.get("/memories/{memory_id}")
+@router.get("/memories/{memory_id}", operation_id="getMemory")
 async def memory_by_id(memory_id: str, parts: WithParts, principal: WithPrincipal) -> SourcedMemory | PassageOut:
     """Show one row, superseded or not, with all its sources; or a passage that recall has found."""
     found = await get_text(parts, principal.pool_id, memory_id)
     return PassageOut.model_validate(found) if isinstance(found, Passage) else found
 
 
-@router.get("/memories/{memory_id}/sources")
+@router.get("/memories/{memory_id}/sources", operation_id="expandMemory")
 async def sources(
     memory_id: str,
     parts: WithParts,
@@ -111,7 +112,7 @@ async def sources(
     return await expand(parts, principal.pool_id, ExpandRequest(memory_id, around, max_tokens))
 
 
-@router.patch("/memories/{memory_id}")
+@router.patch("/memories/{memory_id}", operation_id="correctMemory")
 async def correct_memory(
     memory_id: str, body: CorrectionIn, parts: WithParts, principal: WithPrincipal
 ) -> SourcedMemory:
@@ -119,13 +120,13 @@ async def correct_memory(
     return await correct(parts, principal, memory_id, Correction(**body.model_dump()))
 
 
-@router.post("/memories/{memory_id}/confirm")
+@router.post("/memories/{memory_id}/confirm", operation_id="confirmMemory")
 async def confirm_memory(memory_id: str, parts: WithParts, principal: WithPrincipal) -> SourcedMemory:
     """Confirm a note or a pinned row as a person's word; an agent's is marked in packs until then."""
     return await confirm(parts, principal, memory_id)
 
 
-@router.delete("/memories/{memory_id}")
+@router.delete("/memories/{memory_id}", operation_id="forgetMemory")
 async def delete(
     memory_id: str, parts: WithParts, principal: WithPrincipal, messages: bool = False, echoes: bool = True
 ) -> Receipt:
@@ -137,7 +138,7 @@ async def delete(
     return await forget_text(parts, principal, memory_id, with_messages=messages, echoes=echoes)
 
 
-@router.post("/recall", response_model=Recalled, responses={200: {"content": {"text/plain": {}}}})
+@router.post("/recall", operation_id="recallMemories", response_model=Recalled, responses={200: TEXT_ANSWER})
 async def recall_memories(
     body: RecallIn, request: Request, parts: WithParts, principal: WithPrincipal
 ) -> Recalled | PlainTextResponse:

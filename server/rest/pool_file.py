@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, aclosing
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import StreamingResponse
@@ -19,6 +19,9 @@ from esker.server.usecases.import_pool import ImportReport, import_pool
 router = APIRouter(prefix="/v1", tags=["pool"], route_class=StrictRoute)
 
 LINES = "application/x-ndjson"
+_LINES_CONTENT: dict[str, Any] = {
+    LINES: {"schema": {"type": "string", "description": "One JSON document a line, each of them a `PoolLine`."}}
+}
 _CHUNK_BYTES = 64 * 1024
 EXPORTS = 4
 """The most exports that run at once, each on a connection to the database of its own."""
@@ -38,7 +41,12 @@ class _Lines(StreamingResponse):
             await super().__call__(scope, receive, send)
 
 
-@router.get("/export", response_class=StreamingResponse, responses={200: {"content": {LINES: {}}}})
+@router.get(
+    "/export",
+    operation_id="exportPool",
+    response_class=StreamingResponse,
+    responses={200: {"description": "The lines, sent as a stream.", "content": _LINES_CONTENT}},
+)
 async def export_all(request: Request, parts: WithParts, principal: WithPrincipal) -> Response:
     """Export the pool's memory as JSON lines. A file without an `end` line was truncated."""
     places: Places = request.app.state.exports
@@ -66,8 +74,9 @@ async def _joined(first: bytes, lines: AsyncGenerator[bytes]) -> AsyncGenerator[
 
 @router.post(
     "/import",
+    operation_id="importPool",
     response_model=ImportReport,
-    openapi_extra={"requestBody": {"content": {LINES: {}}, "required": True}},
+    openapi_extra={"requestBody": {"content": _LINES_CONTENT, "required": True}},
 )
 async def import_some(
     request: Request, parts: WithParts, principal: WithPrincipal, first_line: Annotated[int, Query(ge=2)] = 2

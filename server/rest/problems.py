@@ -83,49 +83,8 @@ def problem_of(error: errors.EskerError) -> ProblemResponse:
     return answer
 
 
-_TEXT = {"type": "string"}
-_SCHEMA: dict[str, Any] = {
-    "title": "Problem",
-    "description": "An error in the format of RFC 9457: what happened, what to do next, and which fields are wrong.",
-    "type": "object",
-    "required": ["type", "title", "status", "detail"],
-    "properties": {
-        **dict.fromkeys(("type", "title", "detail", "hint", "request_id"), _TEXT),
-        "status": {"type": "integer"},
-        "errors": {
-            "type": "array",
-            "items": {"type": "object", "properties": {"at": _TEXT, "problem": _TEXT}, "required": ["at", "problem"]},
-        },
-    },
-}
-_ANY_ERROR: dict[str, Any] = {
-    "description": "An error; nothing was changed if the status is below 500.",
-    "content": {ProblemResponse.media_type: {"schema": {"$ref": "#/components/schemas/Problem"}}},
-}
-
-
-def _describe(document: dict[str, Any]) -> None:
-    """Put the problem document into an OpenAPI document, in place of the framework's own errors."""
-    schemas = document.setdefault("components", {}).setdefault("schemas", {})
-    for name in ("HTTPValidationError", "ValidationError"):
-        schemas.pop(name, None)
-    schemas["Problem"] = _SCHEMA
-    for operations in document["paths"].values():
-        for operation in operations.values():
-            operation["responses"].pop("422", None)
-            operation["responses"] |= {"4XX": _ANY_ERROR, "5XX": _ANY_ERROR}
-
-
 def install(app: FastAPI) -> None:
-    """Have an app answer every error with a problem document, and say so in its OpenAPI document."""
-    make_document = app.openapi
-
-    def openapi() -> dict[str, Any]:
-        if app.openapi_schema is None:
-            _describe(make_document())
-        return make_document()
-
-    app.openapi = openapi
+    """Have an app answer every error with a problem document."""
     app.add_exception_handler(errors.EskerError, _on_esker_error)
     app.add_exception_handler(RequestValidationError, _on_invalid_request)
     app.add_exception_handler(HTTPException, _on_http_error)

@@ -22,7 +22,7 @@ class ProjectList:
     projects: list[ProjectSummary]
 
 
-@router.get("/projects")
+@router.get("/projects", operation_id="listProjects")
 async def projects(
     parts: WithParts, principal: WithPrincipal, limit: Annotated[int, Query(ge=1, le=_MOST)] = 100
 ) -> ProjectList:

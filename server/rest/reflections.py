@@ -23,6 +23,7 @@ router = APIRouter(prefix="/v1", tags=["reflections"], route_class=JsonRoute)
 
 @router.post(
     "/reflect",
+    operation_id="reflectPool",
     response_model=None,
     responses={200: {"model": ReflectReport | PoolReflectionPlan}, 202: {"model": ReflectReport}},
 )
@@ -49,7 +50,7 @@ async def reflect_whole_pool(
     return report
 
 
-@router.get("/reflections")
+@router.get("/reflections", operation_id="listReflections")
 async def listed(
     parts: WithParts,
     principal: WithPrincipal,
@@ -65,19 +66,19 @@ async def listed(
     return ReflectionList(reflections=found, next=found[-1].id if len(found) == limit else None)
 
 
-@router.get("/reflections/{reflection_id}")
+@router.get("/reflections/{reflection_id}", operation_id="getReflection")
 async def reflection_by_id(reflection_id: str, parts: WithParts, principal: WithPrincipal) -> Reflection:
     """Show one reflection: its input, its output and its cost."""
     return await get_reflection(parts, principal.pool_id, reflection_id)
 
 
-@router.get("/reflections/{reflection_id}/diff")
+@router.get("/reflections/{reflection_id}/diff", operation_id="diffReflection")
 async def diff(reflection_id: str, parts: WithParts, principal: WithPrincipal) -> Diff:
     """Show what a reflection changed, row by row."""
     return await diff_reflection(parts, principal.pool_id, reflection_id)
 
 
-@router.post("/reflections/{reflection_id}/undo")
+@router.post("/reflections/{reflection_id}/undo", operation_id="undoReflection")
 async def undo(reflection_id: str, parts: WithParts, principal: WithPrincipal) -> Undone:
     """Undo a reflection: the memories it replaced are live again."""
     return await undo_reflection(parts, principal, reflection_id)

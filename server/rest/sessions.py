@@ -11,6 +11,7 @@ from esker.server.core.page_cursor import PageCursor, read_cursor
 from esker.server.core.records import TokenUse
 from esker.server.core.reports import ObserveReport
 from esker.server.rest.context import SHOWS_PACK, WRITES_SESSION, WithParts, WithPrincipal
+from esker.server.rest.document import TEXT_ANSWER
 from esker.server.rest.json_route import JsonRoute
 from esker.server.rest.schemas import (
     ContextIn,
@@ -45,7 +46,7 @@ from esker.server.usecases.session_memory import session_memory
 router = APIRouter(prefix="/v1/sessions", tags=["sessions"], route_class=JsonRoute)
 
 
-@router.post("")
+@router.post("", operation_id="openSession")
 async def open_or_find(body: SessionIn, parts: WithParts, principal: WithPrincipal) -> SessionOut:
     """Find or create a session. The same client and external_id always give the same session."""
     check_client(principal, body.client)
@@ -55,7 +56,7 @@ async def open_or_find(body: SessionIn, parts: WithParts, principal: WithPrincip
     return SessionOut.model_validate(await open_session(parts, principal.pool_id, request_fields))
 
 
-@router.get("")
+@router.get("", operation_id="listSessions")
 async def listed(
     parts: WithParts,
     principal: WithPrincipal,
@@ -79,7 +80,7 @@ async def listed(
     return SessionList(sessions=[SessionOut.model_validate(session) for session in found], next=next_cursor)
 
 
-@router.get("/{session_id}")
+@router.get("/{session_id}", operation_id="getSession")
 async def session_by_id(session_id: str, parts: WithParts, principal: WithPrincipal) -> SessionDetail:
     """Show a session, its counters and its jobs."""
     found = await get_session(parts, principal.pool_id, session_id)
@@ -88,7 +89,7 @@ async def session_by_id(session_id: str, parts: WithParts, principal: WithPrinci
     return SessionDetail.model_validate({**asdict(found.session), **counted, **coverage})
 
 
-@router.get("/{session_id}/messages")
+@router.get("/{session_id}/messages", operation_id="listMessages")
 async def messages(
     session_id: str,
     parts: WithParts,
@@ -103,7 +104,7 @@ async def messages(
     return MessageList(messages=shown, next=found[-1].seq if len(found) == limit else None)
 
 
-@router.post("/{session_id}/messages", dependencies=WRITES_SESSION)
+@router.post("/{session_id}/messages", operation_id="addMessages", dependencies=WRITES_SESSION)
 async def add_messages(session_id: str, body: MessagesIn, parts: WithParts, principal: WithPrincipal) -> IngestReport:
     """Store new messages, all or none. A message whose external_id is already stored is a duplicate.
 
@@ -113,7 +114,12 @@ async def add_messages(session_id: str, body: MessagesIn, parts: WithParts, prin
     return await ingest(parts, principal.pool_id, session_id, batch, actor=principal.actor)
 
 
-@router.post("/{session_id}/observe", dependencies=WRITES_SESSION, responses={202: {"model": ObserveReport}})
+@router.post(
+    "/{session_id}/observe",
+    operation_id="observeSession",
+    dependencies=WRITES_SESSION,
+    responses={202: {"model": ObserveReport}},
+)
 async def observe_session(
     session_id: str, response: Response, parts: WithParts, principal: WithPrincipal, wait: bool = False
 ) -> ObserveReport:
@@ -123,7 +129,12 @@ async def observe_session(
     return report
 
 
-@router.post("/{session_id}/reflect", dependencies=WRITES_SESSION, responses={202: {"model": ReflectReport}})
+@router.post(
+    "/{session_id}/reflect",
+    operation_id="reflectSession",
+    dependencies=WRITES_SESSION,
+    responses={202: {"model": ReflectReport}},
+)
 async def reflect_session(
     session_id: str, response: Response, parts: WithParts, principal: WithPrincipal, wait: bool = False
 ) -> ReflectReport:
@@ -133,7 +144,7 @@ async def reflect_session(
     return report
 
 
-@router.post("/{session_id}/events", dependencies=WRITES_SESSION, status_code=202)
+@router.post("/{session_id}/events", operation_id="reportEvent", dependencies=WRITES_SESSION, status_code=202)
 async def event(session_id: str, body: EventIn, parts: WithParts, principal: WithPrincipal) -> EventReport:
     """Report an event of the client's context; repeating it with the same dedupe_key changes nothing."""
     return await receive_event(parts, principal.pool_id, session_id, body.kind, body.dedupe_key)
@@ -141,9 +152,10 @@ async def event(session_id: str, body: EventIn, parts: WithParts, principal: Wit
 
 @router.get(
     "/{session_id}/pack",
+    operation_id="getPack",
     dependencies=SHOWS_PACK,
-    response_model=PackOut | ExplainedPackOut,
-    responses={200: {"content": {"text/plain": {}}}},
+    response_model=ExplainedPackOut | PackOut,
+    responses={200: TEXT_ANSWER, 304: {"description": "The client has this pack already."}},
 )
 async def pack(
     session_id: str,
@@ -174,7 +186,7 @@ async def _explained(parts: Parts, pool_id: str, session_id: str) -> ExplainedPa
     return ExplainedPackOut(**asdict(found), explanation=explanation)
 
 
-@router.post("/{session_id}/context", dependencies=SHOWS_PACK)
+@router.post("/{session_id}/context", operation_id="buildContext", dependencies=SHOWS_PACK)
 async def context(session_id: str, body: ContextIn, parts: WithParts, principal: WithPrincipal) -> ContextOut:
     """Return the next request to the Messages API: `system`, in stable order, and `messages`."""
     request_fields = ContextRequest(
@@ -186,7 +198,7 @@ async def context(session_id: str, body: ContextIn, parts: WithParts, principal:
     return ContextOut.model_validate(await build_context(parts, principal.pool_id, session_id, request_fields))
 
 
-@router.post("/{session_id}/usage", dependencies=WRITES_SESSION)
+@router.post("/{session_id}/usage", operation_id="reportUsage", dependencies=WRITES_SESSION)
 async def usage(session_id: str, body: UsageIn, parts: WithParts, principal: WithPrincipal) -> UsageAnswer:
     """Record the usage of a model call; repeating it with the same request_id changes nothing."""
     used = TokenUse(
@@ -198,7 +210,7 @@ async def usage(session_id: str, body: UsageIn, parts: WithParts, principal: Wit
     return await record_usage(parts, principal.pool_id, session_id, UsageRequest(used, body.model, body.request_id))
 
 
-@router.get("/{session_id}/memory")
+@router.get("/{session_id}/memory", operation_id="getSessionMemory")
 async def memory(session_id: str, parts: WithParts, principal: WithPrincipal) -> SessionMemoryOut:
     """Show the memory of a session: counters, packs, groups, jobs, usage and savings."""
     return SessionMemoryOut.model_validate(await session_memory(parts, principal.pool_id, session_id))

@@ -11,7 +11,7 @@ from esker.server.usecases.spending import MOST_DAYS, SpendReport, report_spendi
 router = APIRouter(prefix="/v1", tags=["spend"], route_class=JsonRoute)
 
 
-@router.get("/spend")
+@router.get("/spend", operation_id="getSpend")
 async def spend(
     parts: WithParts, principal: WithPrincipal, days: Annotated[int, Query(ge=1, le=MOST_DAYS)] = 30
 ) -> SpendReport:

@@ -54,7 +54,7 @@ class LoginLinks:
         return key
 
 
-@links_router.post("/login-links", status_code=201)
+@links_router.post("/login-links", operation_id="createLoginLink", status_code=201)
 async def make_link(request: Request) -> LoginLink:
     """Make a link that signs a browser in to the page with the key of this request."""
     key = request.headers.get("authorization", "").partition(" ")[2].strip()

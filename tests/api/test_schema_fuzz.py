@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from typing import Any
 
 import httpx2
@@ -10,6 +11,7 @@ import pytest
 from hypothesis import strategies
 
 from esker.server.app import make_app
+from esker.server.rest.document import operations
 from esker.server.usecases.authenticate import SCOPES, create_key
 from esker.server.usecases.parts import Parts
 from tests.support.api import observed, opened, said
@@ -90,3 +92,17 @@ async def test_no_request_without_a_key_gets_in(client: httpx2.AsyncClient, part
         del document["paths"][health]
     seen = await asyncio.to_thread(try_everything, document, url, {}, {}, max(1, examples // 4))
     assert seen <= {401, 404}
+
+
+async def test_every_example_of_a_request_is_accepted(client: httpx2.AsyncClient, parts: Parts) -> None:
+    document = make_app(parts).openapi()
+    ids = await real_ids(client)
+    sent: set[str] = set()
+    for path, method, operation in operations(document):
+        for content in operation.get("requestBody", {}).get("content", {}).values():
+            named = re.findall(r"'#/components/schemas/(\w+)'", str(content))
+            for example in document["components"]["schemas"][named[0]].get("examples", []) if named else []:
+                answer = await client.request(method, path.format(**ids), json=example)
+                assert answer.status_code < 300, (path, answer.text)
+                sent.add(named[0])
+    assert {"RecallIn", "MessagesIn", "CorrectionIn", "ForgetIn"} <= sent

@@ -292,6 +292,7 @@ OTHER_VERBS = {
     "mcp": "has the tools above, over the routes above",
     "hook": "opens sessions and sends messages, as the routes above",
     "demo": "runs a server of its own",
+    "openapi": "describes routes and reads nothing",
     "install": "writes files of clients",
     "setup": "writes the settings file of the user",
     "uninstall": "writes files of clients",

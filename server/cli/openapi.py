@@ -1,0 +1,34 @@
+"""`esker openapi`."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from esker.server.app import make_app, make_parts
+from esker.server.cli.output import AsJson, print_json, say
+from esker.server.core.config.settings import Settings
+from esker.server.db.database import Database
+from esker.server.rest.document import operations
+
+app = typer.Typer(add_completion=False)
+
+
+@app.command()
+def openapi(
+    file: Annotated[Path | None, typer.Argument(help="Where to write it; by default standard output.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Write the OpenAPI document, from which clients in any language are generated."""
+    # It depends on no setting, and nothing connects to this database.
+    document = make_app(make_parts(Settings(embedder="none"), Database("postgresql://localhost"))).openapi()
+    if file is None:
+        print_json(document)
+        return
+    file.write_text(json.dumps(document, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
+    described = sum(1 for _ in operations(document))
+    if as_json:
+        print_json({"file": str(file), "operations": described})
+    else:
+        say(f"Wrote {file}: {described} operations.")
