@@ -4,7 +4,6 @@ import asyncio
 from collections import deque
 from collections.abc import Generator
 from contextlib import contextmanager
-from datetime import timedelta
 
 from esker.embedding_worker.waiting import either
 from esker.server.core.errors import EmbedderDown
@@ -25,8 +24,6 @@ _LANES = 2
 slow endpoint."""
 _ROUND = 100
 """Batches after which a long backfill pauses for new pools and upkeep."""
-_PATIENCE = timedelta(minutes=1)
-"""How long rows may wait while other processes go first."""
 _STOP_SECONDS = 3.0
 """How long open calls may take after the worker was told to stop; the server waits 5 s for the worker."""
 
@@ -103,8 +100,6 @@ class Backfill:
         call.add_done_callback(self._ended)
 
     async def _embed(self, claimed: ClaimedRows) -> None:
-        is_late = self._parts.clock() - claimed.due_since > _PATIENCE
-        self._embedder.be_patient(not is_late)
         await embed_claimed(self._parts, self._embedder, claimed, self._lane())
         await switch_when_complete(self._parts, self._space, claimed.pool_id)
 

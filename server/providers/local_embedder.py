@@ -1,12 +1,14 @@
 """An embedding model in this process, on threads of its own."""
 
 import asyncio
+import time
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from esker.server.core.arrays import Vectors
 from esker.server.core.errors import EmbedderDown
 from esker.server.core.records import Space
+from esker.server.providers.pace import Pace
 from esker.server.providers.thread_priority import model_thread
 
 
@@ -33,9 +35,11 @@ class LocalEmbedder:
 
     lanes = 1
 
-    def __init__(self, load: Callable[[], LoadedModel]) -> None:
+    def __init__(self, load: Callable[[], LoadedModel], seconds: Callable[[], float] = time.monotonic) -> None:
         """`load` returns the model, which may take seconds, and raises Misconfigured if it cannot be loaded."""
         self._load = load
+        self._seconds = seconds
+        self._pace = Pace()
         self._is_patient = False
         self._executor = model_thread("embedder")
         # Counts tokens while the model is busy.
@@ -46,6 +50,11 @@ class LocalEmbedder:
     def space(self) -> Space | None:
         """Return the space, or None until the model is loaded."""
         return self._loaded.space if self._loaded else None
+
+    @property
+    def portion(self) -> int:
+        """Return how many characters of rows the next call should have."""
+        return self._pace.characters
 
     def be_patient(self, patient: bool) -> None:
         """Let other processes go before the next calls, or stop doing so."""
@@ -62,7 +71,11 @@ class LocalEmbedder:
 
     async def embed(self, texts: Sequence[str]) -> Vectors:
         """Return vectors of rows, of length 1. Raises EmbedderDown before `load` has ended; TextRefused."""
-        return await asyncio.get_running_loop().run_in_executor(self._executor, self._model.of_rows, list(texts))
+        begun = self._seconds()
+        loop = asyncio.get_running_loop()
+        vectors = await loop.run_in_executor(self._executor, self._model.of_rows, list(texts))
+        self._pace.took(sum(map(len, texts)), self._seconds() - begun)
+        return vectors
 
     async def embed_queries(self, texts: Sequence[str]) -> Vectors:
         """Return vectors of questions, of length 1. Raises EmbedderDown before `load` has ended; TextRefused."""

@@ -1,6 +1,7 @@
 """An endpoint that speaks OpenAI's embeddings API."""
 
 import asyncio
+import sys
 from collections.abc import Mapping, Sequence
 
 import httpx2
@@ -55,6 +56,11 @@ class RemoteEmbedder:
     def space(self) -> Space | None:
         """Return the space, or None until the endpoint has answered once."""
         return self._space
+
+    @property
+    def portion(self) -> int:
+        """Return no limit: the endpoint does not get slower by what this machine does."""
+        return sys.maxsize
 
     def be_patient(self, patient: bool) -> None:
         """Do nothing: the model runs elsewhere."""

@@ -96,6 +96,11 @@ class Embedder(Protocol):
         """The space of the vectors, or None until `load` has ended."""
         ...
 
+    @property
+    def portion(self) -> int:
+        """Characters of rows that the next call should have at most, so that it ends in seconds."""
+        ...
+
     def be_patient(self, patient: bool) -> None:
         """Let other processes on this machine go before the next calls, or stop doing so."""
         ...

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, aclosing, nullcontext
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -26,19 +26,23 @@ _COOLDOWN = timedelta(minutes=5)
 _LONGEST_COOLDOWN = timedelta(hours=1)
 _LEASE = timedelta(minutes=5)
 """How long a claim lasts: longer than to isolate a row that makes a provider hang."""
+_RESERVE = timedelta(minutes=2)
+"""When no longer is left of a claim, the rows that are not begun are released: their attempt must not count."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClaimedRows:
     """Rows of one pool that this worker has claimed.
 
-    A retry is a single row that failed before. `due_since` is the time since when the row is due that comes last.
+    A retry is a single row that failed before. `due_since` is the time since when the row is due that comes last, and
+    `until` that at which the claim ends.
     """
 
     pool_id: str
     batch: ClaimedBatch
     is_retry: bool
     due_since: datetime
+    until: datetime
 
 
 async def embed_due(parts: Parts, embedder: Embedder, space: Space, pool_id: str) -> int:
@@ -65,7 +69,7 @@ async def claim(parts: Parts, space: Space, pool_id: str, *, tried: bool) -> Cla
         batch = await vectors.claim(
             connection, space.name, now, _LEASE, tried=tried, limit=limit, token=parts.holder.token()
         )
-    return ClaimedRows(pool_id, batch, tried, since or now) if batch.rows else None
+    return ClaimedRows(pool_id, batch, tried, since or now, now + _LEASE) if batch.rows else None
 
 
 async def embed_claimed(
@@ -89,12 +93,26 @@ async def _embed_and_keep(
     parts: Parts, embedder: Embedder, claimed: ClaimedRows, lane: AbstractContextManager[None]
 ) -> None:
     storing: set[asyncio.Task[None]] = set()
+    is_late = False
     try:
         with lane:
-            async for made in embed_rows(embedder, claimed.batch.rows):
-                storing.add(asyncio.create_task(_keep(parts, claimed, made)))
+            _set_patience(parts, embedder, claimed)
+            async with aclosing(embed_rows(embedder, claimed.batch.rows)) as portions:
+                async for made in portions:
+                    storing.add(asyncio.create_task(_keep(parts, claimed, made)))
+                    _set_patience(parts, embedder, claimed)
+                    if is_late := parts.clock() > claimed.until - _RESERVE:
+                        break
     finally:
         await asyncio.gather(*storing)
+    if is_late:
+        await release(parts, claimed)
+
+
+def _set_patience(parts: Parts, embedder: Embedder, claimed: ClaimedRows) -> None:
+    """Let other processes go first, unless these rows have waited too long."""
+    waited = parts.clock() - claimed.due_since
+    embedder.be_patient(waited < timedelta(seconds=parts.settings.embed_patience_seconds))
 
 
 async def _keep(parts: Parts, claimed: ClaimedRows, made: EmbeddedRows) -> None:

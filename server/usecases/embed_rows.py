@@ -32,14 +32,16 @@ class EmbeddedRows:
 
 
 async def embed_rows(embedder: Embedder, rows: list[ClaimedRow]) -> AsyncGenerator[EmbeddedRows]:
-    """Yield the vectors of all rows at once or, if that fails, of pieces of them as each is done.
+    """Yield the vectors of rows in portions that the embedder takes at once or, if that fails, of pieces of these.
 
     Raises EmbedderDown if the embedder answers no other text either.
     """
     pieces = deque([rows])
     is_in_doubt = True
     while pieces:
-        piece = pieces.popleft()
+        piece, rest = _portion(pieces.popleft(), embedder.portion)
+        if rest:
+            pieces.appendleft(rest)
         try:
             made = await _embed_together(embedder, piece)
         except TextRefused as error:
@@ -79,6 +81,13 @@ async def _embed_together(embedder: Embedder, rows: list[ClaimedRow]) -> Embedde
 async def in_batches(embed: Callable[[Sequence[str]], Awaitable[Vectors]], texts: Sequence[str]) -> Vectors:
     """Return the vectors of texts, in as many calls of `embed` as they need."""
     return np.concatenate([await embed(texts[first : first + BATCH]) for first in range(0, len(texts), BATCH)])
+
+
+def _portion(rows: list[ClaimedRow], characters: int) -> tuple[list[ClaimedRow], list[ClaimedRow]]:
+    """Return the first rows, of at most so many characters or a single one, and the others."""
+    ends = accumulate(len(row.content) for row in rows)
+    count = max(1, sum(end <= characters for end in ends))
+    return rows[:count], rows[count:]
 
 
 def _refused(rows: list[ClaimedRow], error: Exception) -> EmbeddedRows | None:

@@ -18,6 +18,7 @@ class HeldEmbedder:
     """An embedder that answers when it is released; a vector contains the length of its text."""
 
     lanes: int = 1
+    portion: int = 1_000
     refuses: str = "BAD"
     refusal: Exception = field(default_factory=lambda: TextRefused("refused"))
     error: Exception | None = None

@@ -22,6 +22,7 @@ from esker.server.usecases.remember import Note, remember
 from tests.support.clock import FakeClock
 from tests.support.embedding_server import word_vector
 from tests.support.vectors import matrix
+from tests.support.waiting import eventually
 
 SPACE = Space("gated_8", "gated", "", 8, "", "gated")
 
@@ -37,10 +38,12 @@ class Gated:
     down: bool = False
     space: Space | None = SPACE
     patient: list[bool] = field(default_factory=list[bool])
+    is_patient: bool = False
+    portion: int = 1_000
 
     def be_patient(self, patient: bool) -> None:
-        """Note it."""
-        self.patient.append(patient)
+        """Note it for the next calls."""
+        self.is_patient = patient
 
     async def load(self) -> Space:
         """Return the space."""
@@ -49,6 +52,7 @@ class Gated:
     async def embed(self, texts: Sequence[str]) -> Vectors:
         """Answer, when it is time."""
         self.asked.append(list(texts))
+        self.patient.append(self.is_patient)
         self.calls.put_nowait(list(texts))
         await self.answers.acquire()
         if self.down:
@@ -235,6 +239,35 @@ async def test_new_rows_in_front_of_late_ones_are_late_as_well(
     await wrote(parts, who, 2, first=2)
     await embed_all(parts, gated)
     assert (sorted(gated.asked[0]), gated.patient) == (["Row 2.", "Row 3."], [False, False])
+
+
+async def test_on_a_slow_machine_rows_are_stored_portion_by_portion_and_soon_go_first(
+    parts: Parts, who: Principal, gated: Gated, clock: FakeClock, owner_url: str
+) -> None:
+    gated.portion = 10  # characters, of which a row has six
+    await wrote(parts, who, 2)
+    working = asyncio.create_task(embed_all(parts, gated))
+    await gated.calls.get()
+    clock.advance(seconds=61)
+    gated.answers.release()
+    await gated.calls.get()
+    await eventually(lambda: asyncio.to_thread(queue, owner_url), lambda left: len(left) == 1)
+    gated.answers.release()
+    await working
+    assert (queue(owner_url), gated.patient) == ([], [True, False])
+
+
+async def test_rows_that_a_slow_machine_does_not_reach_within_a_claim_are_released_untried(
+    parts: Parts, who: Principal, gated: Gated, clock: FakeClock, owner_url: str
+) -> None:
+    gated.portion = 1
+    await wrote(parts, who, 2)
+    working = asyncio.create_task(embed.embed_due(parts, gated, SPACE, who.pool_id))
+    await gated.calls.get()
+    clock.advance(seconds=200)
+    gated.answers.release()
+    await working
+    assert [(attempts, claimed) for _, attempts, claimed in queue(owner_url)] == [(0, False)]
 
 
 async def test_a_long_row_gets_a_vector_for_each_part_and_a_call_never_has_too_many(

@@ -406,6 +406,7 @@ class Killer:
     inner: RemoteEmbedder
     asked: list[list[str]] = field(default_factory=list[list[str]])
     lanes = 1
+    portion = 1_000
 
     @property
     def space(self) -> Space | None:

@@ -186,6 +186,9 @@ class Settings(BaseModel):
     """The key for an `openai:` embedder."""
     embed_threads: Positive = 1
     """Threads of the embedding model in each process. More than one helps only on idle cores."""
+    embed_patience_seconds: Annotated[float, Field(ge=0)] = 60.0
+    """Seconds that rows may wait while other processes of the machine go first; 0: the model takes its share at
+    once."""
     remembered_queries: Annotated[int, Field(ge=0)] = 1_000
     """The most questions whose vectors a server caches in memory, for each model; 0: none."""
     reranker: str = "none"
