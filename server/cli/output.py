@@ -4,7 +4,8 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, is_dataclass
 from datetime import datetime
 from pathlib import Path
@@ -19,6 +20,7 @@ from rich.progress import (
     ProgressColumn,
     SpinnerColumn,
     Task,
+    TaskID,
     TextColumn,
     TimeElapsedColumn,
     TimeRemainingColumn,
@@ -32,6 +34,8 @@ from esker.server.core.errors import EskerError, InvalidInput
 console = Console(highlight=False, soft_wrap=True, emoji=False)
 errors = Console(stderr=True, highlight=False, soft_wrap=True, emoji=False)
 
+_LINE_SECONDS = 10.0
+"""How often a step that takes long says how far it is, where no terminal shows a bar."""
 # Control characters that a terminal obeys, except line end and tab.
 _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
@@ -99,8 +103,47 @@ class _Rate(ProgressColumn):
         return Text("–/s" if speed is None else f"{speed:,.0f}/s")
 
 
+class _ProgressLines(Progress):
+    """Progress where no terminal draws bars, as in a log: a line when a step begins, now and then, and when it ends."""
+
+    def __init__(self) -> None:
+        super().__init__(disable=True, auto_refresh=False)
+        self._told: dict[TaskID, float] = {}
+
+    def add_task(self, description: str, *args: Any, **options: Any) -> TaskID:
+        """Begin a step."""
+        errors.print(f"{description} …", markup=False)
+        task = super().add_task(description, *args, **options)
+        self._told[task] = self.get_time()
+        return task
+
+    def update(self, task_id: TaskID, **changes: Any) -> None:
+        """Change a step."""
+        with self._showing(task_id):
+            super().update(task_id, **changes)
+
+    def advance(self, task_id: TaskID, advance: float = 1) -> None:
+        """Go on with a step."""
+        with self._showing(task_id):
+            super().advance(task_id, advance)
+
+    @contextmanager
+    def _showing(self, task_id: TaskID) -> Generator[None]:
+        task = self._tasks[task_id]
+        was_finished = task.finished
+        yield
+        now = self.get_time()
+        if not was_finished and (task.finished or now - self._told[task_id] >= _LINE_SECONDS):
+            self._told[task_id] = now
+            left = "" if task.finished or task.time_remaining is None else f", {task.time_remaining:.0f} s left"
+            done = f"{task.completed:,.0f} of {task.total:,.0f}" if task.total else f"{task.completed:,.0f}"
+            errors.print(f"{task.description}: {done} after {task.elapsed or 0:.0f} s{left}", markup=False)
+
+
 def progress(*, shown: bool = True) -> Progress:
     """Return a progress display on standard error, so that standard output stays clean."""
+    if shown and not errors.is_terminal:
+        return _ProgressLines()
     return Progress(
         SpinnerColumn(),
         TextColumn("{task.description}"),
@@ -111,6 +154,5 @@ def progress(*, shown: bool = True) -> Progress:
         TextColumn("left"),
         TimeRemainingColumn(),
         console=errors,
-        # In a pipe, a bar would be a line that nobody can read.
-        disable=not (shown and errors.is_terminal),
+        disable=not shown,
     )
