@@ -843,7 +843,7 @@ async def test_an_unwritable_state_folder_fails_no_hook(agent: Agent, url: str, 
 
 def test_a_hook_needs_nothing_but_the_standard_library_to_start() -> None:
     program = (
-        "import json, sys; before = set(sys.modules); import esker.server.cli.entry;"
+        "import json, sys; before = set(sys.modules); import esker.server.cli.entry, esker.server.agents.hooks;"
         "print(json.dumps(sorted({name.partition('.')[0] for name in set(sys.modules) - before})))"
     )
     there: list[str] = json.loads(subprocess.check_output([sys.executable, "-c", program], cwd=ROOT))

@@ -1,6 +1,5 @@
 """The list of exclusions in the state directory, which holds whatever the environment of a hook contains."""
 
-import fcntl
 import os
 from collections.abc import Generator, Iterable
 from contextlib import contextmanager
@@ -76,6 +75,8 @@ class ExclusionList:
     @contextmanager
     def _locked(self) -> Generator[None]:
         """Keep other processes from changing the list while the block runs. Raises OSError."""
+        import fcntl  # noqa: PLC0415 - the Python client, which only reads the list, also runs on Windows
+
         self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         lock = os.open(self.path.with_name(f"{_FILE}.lock"), os.O_RDWR | os.O_CREAT, 0o600)
         try:
