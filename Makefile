@@ -10,9 +10,10 @@ TOOLS := .venv-tools/.tools
 # The build of torch has other hashes on each index of builds, and GPU libraries as dependencies on some, so it is the one
 # package without a hash. Its own dependencies have theirs.
 TORCH := torch==2.13.0
-NEEDS_TORCH := (sys_platform != 'linux' or platform_machine != 'x86_64') and \
-    (sys_platform != 'darwin' or platform_machine != 'arm64')
-PIP := $(BIN)/pip install --disable-pip-version-check -q
+# The systems on which the usual model needs no torch.
+WITHOUT_TORCH_ON := Linux-x86_64 Darwin-arm64
+# Python compiles a module at its first use: compiling all of them here would take ten seconds and 80 MB.
+PIP := $(BIN)/pip install --disable-pip-version-check --no-compile -q
 
 .PHONY: install demo serve test clients llama deployment docs lint chaos fuzz audit sbom lock clean
 
@@ -106,13 +107,16 @@ clean:
 .venv/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	    || { echo "Esker needs Python 3.11 or newer; say which with: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
-	$(PYTHON) -m venv .venv
+	@echo "Installing Esker into .venv (0.35 GB; about a minute the first time) …"
+	@$(PYTHON) -m venv .venv
 
 # The files have every package, so nothing is resolved, and nothing is downloaded that has another hash.
 $(RUNTIME): .venv/bin/python requirements/runtime.txt pyproject.toml
-	$(PIP) --no-deps --require-hashes -r requirements/runtime.txt
-	$(PIP) "$(TORCH); $(NEEDS_TORCH)"
-	$(PIP) --no-deps --no-build-isolation -e .
+	@echo "  the packages of requirements/runtime.txt"
+	@$(PIP) --no-deps --require-hashes -r requirements/runtime.txt
+	@$(if $(filter $(WITHOUT_TORCH_ON),$(shell uname -s)-$(shell uname -m)),:,echo "  $(TORCH)" && $(PIP) $(TORCH))
+	@echo "  Esker itself"
+	@$(PIP) --no-deps --no-build-isolation -e .
 	@touch $@
 
 $(DEV): $(RUNTIME) requirements/lock.txt
