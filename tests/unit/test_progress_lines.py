@@ -1,7 +1,5 @@
 """Where no terminal draws bars, long work says in lines what it does, from its first moment."""
 
-from collections.abc import Generator
-
 import pytest
 from rich.console import Console
 
@@ -9,7 +7,7 @@ from esker.server.cli import output
 
 
 @pytest.fixture
-def lines(monkeypatch: pytest.MonkeyPatch) -> Generator[Console]:
+def lines(monkeypatch: pytest.MonkeyPatch) -> Console:
     """Standard error as a file, recorded."""
     recorded = Console(record=True, width=200, soft_wrap=True, force_terminal=False)
     monkeypatch.setattr(output, "errors", recorded)
