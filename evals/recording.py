@@ -100,7 +100,7 @@ def _forward(url: str, body: bytes, headers: Mapping[str, str]) -> tuple[int, Ma
     try:
         answer = httpx2.post(url, content=body, headers=dict(headers), timeout=_SECONDS)
     except httpx2.HTTPError as error:
-        return 502, _JSON, _error("api_error", f"{url} does not answer ({error or type(error).__name__}).")
+        return 502, _JSON, _error("api_error", f"{url} does not answer ({str(error) or type(error).__name__}).")
     kept = {name: value for name, value in answer.headers.items() if name in _REPEATED}
     return answer.status_code, kept, answer.text
 

@@ -58,7 +58,7 @@ class Server:
         try:
             answer = self._client.request(method, path, **content)
         except httpx2.HTTPError as error:
-            raise Unavailable(f"No Esker answers at {self.url} ({error or type(error).__name__}).") from error
+            raise Unavailable(f"No Esker answers at {self.url} ({str(error) or type(error).__name__}).") from error
         if answer.is_success:
             return answer.json()
         raise _refusal(method, path, answer)

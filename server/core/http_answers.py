@@ -66,7 +66,7 @@ def read_answer(status: int, text: bytes) -> Any:
 def unreachable(url: str, error: Exception) -> Unavailable:
     """Return the error for an address at which no server answers."""
     return Unavailable(
-        f"No Esker answers at {_redacted(url)} ({error or type(error).__name__}).",
+        f"No Esker answers at {_redacted(url)} ({str(error) or type(error).__name__}).",
         hint="Start it with `esker serve`, or set ESKER_URL to its address.",
     )
 

@@ -1,4 +1,4 @@
-"""A limit on the bytes that are read of a model server's answer: the vendors' clients read all of it."""
+"""A limit on the bytes that are read of an answer of a server that is not ours: clients read all of it otherwise."""
 
 from collections.abc import AsyncIterator
 from typing import cast
@@ -10,7 +10,11 @@ MOST_BYTES = 16 * 1024 * 1024
 
 
 def bounded(client: httpx2.AsyncClient) -> httpx2.AsyncClient:
-    """Let a client cut off every answer at the limit; what is left of it cannot be parsed, which is reported."""
+    """Let a client cut off every answer at the limit; what is left of it cannot be parsed, which is reported.
+
+    It follows no redirection: texts and keys go to the address that was set, and nowhere else.
+    """
+    client.follow_redirects = False
     # Uncompressed, so that the limit applies to the bytes on the wire.
     client.headers["Accept-Encoding"] = "identity"
     client.event_hooks = {"response": [_bound]}
@@ -18,6 +22,8 @@ def bounded(client: httpx2.AsyncClient) -> httpx2.AsyncClient:
 
 
 async def _bound(response: httpx2.Response) -> None:
+    # A compressed answer, for which nobody asked, would grow a thousandfold behind the limit.
+    response.headers.pop("Content-Encoding", None)
     response.stream = _BoundedStream(cast(httpx2.AsyncByteStream, response.stream))
 
 

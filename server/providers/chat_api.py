@@ -1,5 +1,6 @@
 """A language model behind OpenAI's chat completions or a compatible server."""
 
+import asyncio
 import json
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
@@ -123,14 +124,17 @@ async def probe_chat(endpoint: Endpoint) -> str | None:
     import openai  # noqa: PLC0415 - see above
 
     try:
-        async with _client(endpoint) as client:
-            await client.models.list(timeout=PROBE_SECONDS)
+        # The client's own limit holds for each read, not for the whole answer.
+        async with asyncio.timeout(PROBE_SECONDS), _client(endpoint) as client:
+            await client.models.list()
     except (openai.AuthenticationError, openai.PermissionDeniedError) as error:
         return f"it rejects the key ({error.status_code})."
     except openai.APIStatusError:
         return None  # it answers; some servers do not list models
     except openai.APIError as error:
         return f"it cannot be reached ({error_text(error)})."
+    except TimeoutError:
+        return f"it did not answer within {PROBE_SECONDS:g} seconds."
     except Exception:  # noqa: BLE001 - the client parses any answer
         return "the server there does not speak OpenAI's API."
     return None

@@ -8,6 +8,7 @@ import httpx2
 
 from esker.server.core.budgets import SMALL_CONTEXT_TOKENS
 from esker.server.core.json_input import Json, as_object
+from esker.server.providers.bounded_answers import bounded
 from esker.server.providers.endpoints import Endpoint
 from esker.server.providers.language_model import PROBE_SECONDS, counted
 
@@ -60,7 +61,7 @@ class ServerContextSize(ContextSize):
             return None, True
         headers = {"Authorization": f"Bearer {self._endpoint.api_key}"} if self._endpoint.api_key else {}
         try:
-            async with httpx2.AsyncClient(timeout=PROBE_SECONDS, headers=headers) as client:
+            async with bounded(httpx2.AsyncClient(timeout=PROBE_SECONDS, headers=headers)) as client:
                 return await self._told(client), True
         except (httpx2.HTTPError, ValueError, TimeoutError):
             return None, False
@@ -96,8 +97,10 @@ class ServerContextSize(ContextSize):
 
 
 async def _json(client: httpx2.AsyncClient, address: str) -> Mapping[str, Json]:
-    """Return the object at an address; an empty one if there is none. Raises HTTPError."""
-    answer = await client.get(address)
+    """Return the object at an address; an empty one if there is none. Raises HTTPError, TimeoutError."""
+    # The client's own limit holds for each read, not for the whole answer.
+    async with asyncio.timeout(PROBE_SECONDS):
+        answer = await client.get(address)
     try:
         found: object = answer.json() if answer.status_code == 200 else {}
     except (ValueError, RecursionError):

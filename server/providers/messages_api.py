@@ -1,5 +1,6 @@
 """A language model behind Anthropic's Messages API or a compatible one."""
 
+import asyncio
 import json
 from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, cast
@@ -99,14 +100,17 @@ async def probe_messages(endpoint: Endpoint) -> str | None:
     import anthropic  # noqa: PLC0415 - see above
 
     try:
-        async with _client(endpoint) as client:
-            await client.models.list(limit=1, timeout=PROBE_SECONDS)
+        # The client's own limit holds for each read, not for the whole answer.
+        async with asyncio.timeout(PROBE_SECONDS), _client(endpoint) as client:
+            await client.models.list(limit=1)
     except (anthropic.AuthenticationError, anthropic.PermissionDeniedError) as error:
         return f"it rejects the key ({error.status_code})."
     except anthropic.APIStatusError:
         return None  # it answers; many servers do not list models
     except anthropic.APIError as error:
         return f"it cannot be reached ({error_text(error)})."
+    except TimeoutError:
+        return f"it did not answer within {PROBE_SECONDS:g} seconds."
     except Exception:  # noqa: BLE001 - the client parses any answer
         return "the server there does not speak the Messages API."
     return None

@@ -15,6 +15,7 @@ from esker.server.core.json_input import as_object
 from esker.server.core.records import TokenUse
 from esker.server.providers.agent_clients import AGENT_CLIENTS
 from esker.server.providers.answers import read_answer
+from esker.server.providers.bounded_answers import bounded
 from esker.server.providers.language_model import ModelReply
 from esker.server.providers.language_models import model_of
 
@@ -124,10 +125,13 @@ def _both(choice: str) -> dict[str, str]:
 async def _models_at(url: str) -> tuple[str, ...]:
     """Return the models of a local server, none if no such server answers."""
     try:
-        async with httpx2.AsyncClient(timeout=_LOOK_SECONDS, trust_env=False) as client:
+        async with (
+            asyncio.timeout(_LOOK_SECONDS),
+            bounded(httpx2.AsyncClient(timeout=None, trust_env=False)) as client,
+        ):
             answer = await client.get(f"{url}/v1/models")
             listed: Any = answer.json() if answer.status_code == 200 else None
-    except (httpx2.HTTPError, ValueError, RecursionError):
+    except (httpx2.HTTPError, ValueError, RecursionError, TimeoutError):
         return ()
     entries = as_object(listed).get("data")
     if not isinstance(entries, list):

@@ -13,6 +13,7 @@ from esker.server.core.records import Space
 from esker.server.core.text.splitting import split_text
 from esker.server.core.text.tokens import estimate_tokens
 from esker.server.providers.addresses import is_plain
+from esker.server.providers.bounded_answers import bounded
 from esker.server.providers.vectors import scaled, space_name, storable
 
 _PROBE = "esker"
@@ -49,7 +50,7 @@ class RemoteEmbedder:
         self._url = f"{base_url.rstrip('/')}/embeddings"
         self._model = model
         headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
-        self._client = httpx2.AsyncClient(headers=headers, timeout=None)
+        self._client = bounded(httpx2.AsyncClient(headers=headers, timeout=None))
         self._space: Space | None = None
 
     @property
@@ -87,7 +88,7 @@ class RemoteEmbedder:
             raise CallFailed(f"The embedder did not answer within {seconds:.0f} s.") from error
         except httpx2.HTTPError as error:
             kind = EmbedderDown if isinstance(error, httpx2.ConnectError) else CallFailed
-            raise kind(f"The embedder cannot be reached: {error or type(error).__name__}.") from error
+            raise kind(f"The embedder cannot be reached: {str(error) or type(error).__name__}.") from error
         if answer.status_code != 200:
             raise _STATUS.get(answer.status_code, CallFailed)(f"The embedder answered {answer.status_code}.")
         return _vectors(answer, len(texts), self._space)
@@ -117,9 +118,11 @@ def _estimates(texts: Sequence[str]) -> list[int]:
 def _vectors(answer: httpx2.Response, count: int, space: Space | None) -> Vectors:
     try:
         items = sorted(answer.json()["data"], key=lambda item: item["index"])
+        places = [item["index"] for item in items]
         made = np.array([item["embedding"] for item in items], np.float64)
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
         raise CallFailed(f"The embedder's answer cannot be read: {error}") from error
-    if made.ndim != 2 or len(made) != count or (space and made.shape[1] != space.dimension):
-        raise CallFailed("The embedder's answer has the wrong number of vectors or of dimensions.")
+    # A vector whose text is not known would make another text be found by it.
+    if made.ndim != 2 or places != list(range(count)) or (space and made.shape[1] != space.dimension):
+        raise CallFailed("The embedder's answer has not one vector for each text, or another number of dimensions.")
     return scaled(made)

@@ -44,7 +44,7 @@ class RemoteReranker:
                     raise RerankerDown(f"The reranker answered {answer.status_code}.")
                 body = await _read(answer)
         except httpx2.HTTPError as error:
-            raise RerankerDown(f"The reranker cannot be reached: {error or type(error).__name__}.") from error
+            raise RerankerDown(f"The reranker cannot be reached: {str(error) or type(error).__name__}.") from error
         return _scores(body, len(texts))
 
     async def close(self) -> None:

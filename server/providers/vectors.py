@@ -11,7 +11,7 @@ from esker.server.core.errors import Misconfigured, TextRefused
 
 MAX_DIMENSION = 4_000
 """Maximum dimension that pgvector's halfvec can hold and index."""
-NO_DIRECTION = "The embedder returned a zero vector."
+NO_DIRECTION = "The embedder returned a vector without a direction: of zeros, or of values that are not finite numbers."
 
 
 def space_name(model: str, revision: str, dimension: int, prefix: str, query_prefix: str) -> str:
