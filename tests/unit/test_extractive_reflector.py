@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from esker.server.core.conversation.trust import lowest_trust
+from esker.server.core.conversation.trust import at_least_as_trusted, lowest_trust
 from esker.server.core.facts.condensing import judge
 from esker.server.core.facts.records import Reflected, ReflectionTask
+from esker.server.core.facts.same_fact import fingerprint, same_fact
 from esker.server.core.records import Memory
 from esker.server.core.text.tokens import estimate_tokens
 from esker.server.providers.extractive.hindsight import Hindsight
@@ -662,7 +663,14 @@ def test_no_row_of_high_priority_is_lost_unless_a_later_one_repeats_or_contradic
     cited = {source for draft in reflected.drafts for source in draft.source_ids}
     for row in before:
         if row.priority == "high" and reflected.drafts:
-            assert row.content in texts or row.id in cited or row.id in outdated_ids
+            stays = row.content in texts or row.id in cited or row.id in outdated_ids
+            assert stays or any(is_said_by(other, row) for other in before if other.id != row.id)
+
+
+def is_said_by(other: Memory, row: Memory) -> bool:
+    """Whether a row that is trusted as much says the same, so that it stays alone."""
+    same = same_fact(fingerprint(other.content), fingerprint(row.content))
+    return same and at_least_as_trusted(other.trust, row.trust)
 
 
 def written(before: Sequence[Memory], reflected: Reflected) -> list[Memory]:
