@@ -2,21 +2,23 @@
 
 import re
 import tempfile
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from statistics import fmean, median
 
 import pytest
 
+from esker.server.bench import bench_server
 from esker.server.bench.figures import BenchFigure, Effort, timing
 from esker.server.bench.run import run
 from esker.server.bench.texts import Writer
 from esker.server.core.text.tokens import estimate_tokens
 from tests.support.embedding_server import embedding_server
+from tests.support.made import made_at
 
 DOCUMENTED = Path(__file__).parents[2] / "docs/benchmarks.md"
-LITTLE = Effort(packs=2, recalls=2, questions=2, searches=2, pages=2, seconds=0.2, texts=20, rounds=1)
+LITTLE = Effort(packs=2, recalls=2, questions=2, searches=2, pages=2, seconds=0.1, texts=5, rounds=1)
 
 
 class Steps:
@@ -47,11 +49,24 @@ def left_as_it_was(monkeypatch: pytest.MonkeyPatch) -> Generator[None]:
         assert list(Path(folder).glob("esker-bench-*")) == []
 
 
-@pytest.mark.usefixtures("left_as_it_was", "loads_library")
+@pytest.fixture
+def made_databases(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give each server of a benchmark a database that was made before."""
+    start = bench_server._process
+
+    def started(environment: Mapping[str, str], module: str, *arguments: str) -> AbstractContextManager[str]:
+        if "--data-dir" in arguments:
+            made_at(Path(arguments[-1]))
+        return start(environment, module, *arguments)
+
+    monkeypatch.setattr(bench_server, "_process", started)
+
+
+@pytest.mark.usefixtures("left_as_it_was", "made_databases", "loads_library")
 async def test_one_run_measures_everything_beside_its_floor_and_leaves_nothing() -> None:
     steps = Steps()
     async with embedding_server() as model:
-        report = await run(1_200, (), LITTLE, steps, f"openai:{model.url}#fake")
+        report = await run(600, (), LITTLE, steps, f"openai:{model.url}#fake")
     assert set(steps.left.values()) == {0}
     assert {figure.name for figure in report.figures} == set(
         re.findall(r"^\| `([^`]+)` \|", DOCUMENTED.read_text(encoding="utf-8"), re.MULTILINE)
