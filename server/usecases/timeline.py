@@ -1,5 +1,6 @@
 """The timeline of a session: its messages, the groups that cover them, and the rows that were taken from them."""
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from esker.server.core.conversation.records import Group, StoredMessage, StoredSession
@@ -20,10 +21,11 @@ class Moment:
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """A part of a session in the order of its messages."""
+    """A part of a session in the order of its messages. `reflections` names the one that condensed a row, by its id."""
 
     session: StoredSession
     moments: list[Moment]
+    reflections: Mapping[str, str]
 
 
 async def get_timeline(parts: Parts, pool_id: str, session_id: str, *, after: int, limit: int) -> Timeline:
@@ -33,6 +35,7 @@ async def get_timeline(parts: Parts, pool_id: str, session_id: str, *, after: in
         found = await messages.listed(connection, session_id, after, limit)
         seqs = {message.seq for message in found}
         taken = await memories.get(connection, await memories.taken_from(connection, session_id, seqs))
+        by = await memories.get(connection, {row.superseded_by for row in taken.values() if row.superseded_by})
         began = {group.first_seq: group for group in (await fetch(connection, groups.of_session(session_id))).values()}
     of_message: dict[int, list[Memory]] = {seq: [] for seq in seqs}
     for row in sorted(taken.values(), key=lambda row: row.id):
@@ -40,4 +43,16 @@ async def get_timeline(parts: Parts, pool_id: str, session_id: str, *, after: in
         own = [seq for seq in row.source_seqs if seq in seqs and row.session_id == session_id]
         if own:
             of_message[own[0]].append(row)
-    return Timeline(session, [Moment(each, began.get(each.seq), of_message[each.seq]) for each in found])
+    moments = [Moment(each, began.get(each.seq), of_message[each.seq]) for each in found]
+    return Timeline(session, moments, _reflections(taken.values(), by))
+
+
+def _reflections(rows: Iterable[Memory], by: Mapping[str, Memory]) -> dict[str, str]:
+    """Return the reflection that superseded each of some rows, by a row of it or as a whole; others are left out."""
+    found: dict[str, str] = {}
+    for row in rows:
+        superseder = row.superseded_by or ""
+        reflection = superseder if superseder.startswith("ref_") else superseder in by and by[superseder].reflection_id
+        if reflection:
+            found[row.id] = reflection
+    return found
