@@ -49,13 +49,15 @@ async def run(resources: ServerResources, *, as_json: bool) -> None:
         parts = replace(parts, worker=WorkerHealth())
     await _require_keys(parts, resources.database_url)
     started = asyncio.Event()
+    app = make_app(parts, resources.local_token)
     server = ServerWithoutSignals(
         server_config(
-            make_app(parts, resources.local_token),
+            app,
             access_log=settings.log_level == "debug",
             timeout_graceful_shutdown=_DRAIN_SECONDS,
         ),
         lambda: _announce(parts, resources.url, as_json, started),
+        app.state.stopping,
     )
     for number in stop_signals():
         asyncio.get_running_loop().add_signal_handler(number, server.stop)
@@ -83,10 +85,11 @@ async def run(resources: ServerResources, *, as_json: bool) -> None:
 class ServerWithoutSignals(uvicorn.Server):
     """A server that leaves signals to us: its own handlers would end the process before Postgres is stopped."""
 
-    def __init__(self, config: uvicorn.Config, on_started: Callable[[], None]) -> None:
+    def __init__(self, config: uvicorn.Config, on_started: Callable[[], None], stopping: asyncio.Event) -> None:
+        """`stopping` is set when the server begins to stop, which ends what would go on for as long as one listens."""
         super().__init__(config)
         self._on_started = on_started
-        self.stopping = asyncio.Event()
+        self.stopping = stopping
 
     @contextmanager
     def capture_signals(self) -> Generator[None]:

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from prometheus_client import CollectorRegistry, Histogram, Info, ProcessCollector, generate_latest
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
+from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from esker.server import VERSION
@@ -136,19 +137,22 @@ class Measured:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        began = time.perf_counter()
+        began, ended = time.perf_counter(), None
         status = 500
 
         async def watch(message: Message) -> None:
-            nonlocal status
+            nonlocal status, ended
             if message["type"] == "http.response.start":
                 status = message["status"]
+                # Events go on for as long as somebody listens.
+                if Headers(raw=message["headers"]).get("content-type", "").startswith("text/event-stream"):
+                    ended = time.perf_counter()
             await send(message)
 
         try:
             await self._app(scope, receive, watch)
         finally:
             route = getattr(scope.get("route"), "path", "/mcp" if scope["path"] == "/mcp" else "other")
-            took = time.perf_counter() - began
+            took = (ended or time.perf_counter()) - began
             method = scope["method"] if scope["method"] in _METHODS else "other"
             self._metrics.requests.labels(method, route, str(status)).observe(took)

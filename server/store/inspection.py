@@ -55,10 +55,30 @@ class PoolCounts:
     last_memory_at: datetime | None
 
 
+@dataclass(frozen=True, slots=True)
+class LiveFigures:
+    """Figures of a pool that change while one looks: work that waits, and rows written since one began to look."""
+
+    unobserved_tokens: int
+    pending: int
+    jobs: int
+    failed_jobs: int
+    new_memories: int
+
+
 async def pool_counts(connection: Connection) -> PoolCounts:
     """Return how much the pool holds."""
     async with connection.cursor(row_factory=class_row(PoolCounts)) as cursor:
         await cursor.execute(SQL["pool_counts"])
+        found = await cursor.fetchone()
+    assert found is not None  # it is a count
+    return found
+
+
+async def live_figures(connection: Connection, since: datetime, most: int) -> LiveFigures:
+    """Return the work that waits in the pool, and how many rows were written after `since`, up to `most`."""
+    async with connection.cursor(row_factory=class_row(LiveFigures)) as cursor:
+        await cursor.execute(SQL["live_figures"], {"since": since, "most": most})
         found = await cursor.fetchone()
     assert found is not None  # it is a count
     return found

@@ -23,7 +23,8 @@ from esker.server.usecases.parts import Parts
 @asynccontextmanager
 async def serving(parts: Parts) -> AsyncGenerator[str]:
     """Run the server while the block runs; yield its URL."""
-    async with serving_app(make_app(parts)) as url:
+    app = make_app(parts)
+    async with serving_app(app, stopping=app.state.stopping) as url:
         yield url
 
 
@@ -48,14 +49,16 @@ async def serving_meaning(
 
 
 @asynccontextmanager
-async def serving_app(app: ASGIApp, *, access_log: bool = False) -> AsyncGenerator[str]:
+async def serving_app(
+    app: ASGIApp, *, access_log: bool = False, stopping: asyncio.Event | None = None
+) -> AsyncGenerator[str]:
     """Run any app on a free port while the block runs; yield its URL."""
     started = asyncio.Event()
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
         listener.bind(("127.0.0.1", 0))
         # On a busy machine a client would reuse a connection just as the server closes it for being idle.
         config = server_config(app, timeout_keep_alive=300, timeout_graceful_shutdown=5, access_log=access_log)
-        server = ServerWithoutSignals(config, started.set)
+        server = ServerWithoutSignals(config, started.set, stopping or asyncio.Event())
         task = asyncio.create_task(server.serve(sockets=[listener]))
         waiting = asyncio.create_task(started.wait())
         await asyncio.wait([task, waiting], return_when=asyncio.FIRST_COMPLETED)

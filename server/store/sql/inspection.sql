@@ -60,3 +60,11 @@ FROM (SELECT count(*) AS sessions, coalesce(sum(last_seq), 0)::bigint AS message
       FROM sessions) AS counted
 CROSS JOIN (SELECT jsonb_object_agg(kind, rows) AS by_kind, sum(rows)::bigint AS rows
             FROM (SELECT kind, count(*) AS rows FROM memories WHERE superseded_at IS NULL GROUP BY kind) AS kinds) AS live
+
+-- name: live_figures
+-- How much work waits in the pool, and how many rows were written after a moment; the page asks for it again and again.
+SELECT (SELECT coalesce(sum(unobserved_tokens), 0)::bigint FROM sessions WHERE unobserved_tokens > 0) AS unobserved_tokens,
+       (SELECT count(*) FROM embedding_attempts WHERE NOT dead) AS pending,
+       (SELECT count(*) FROM jobs WHERE state <> 'dead') AS jobs,
+       (SELECT count(*) FROM jobs WHERE state = 'dead') AS failed_jobs,
+       (SELECT count(*) FROM (SELECT FROM memories WHERE created_at > %(since)s LIMIT %(most)s) AS new) AS new_memories
