@@ -1,5 +1,6 @@
 """The composition root: settings → database → providers → use cases → routes."""
 
+import asyncio
 import time
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -53,6 +54,7 @@ from esker.server.tools.mcp_later import McpLater
 from esker.server.usecases.authenticate import authenticate
 from esker.server.usecases.end_leases import ending_abandoned_leases
 from esker.server.usecases.parts import Parts
+from esker.server.web import live
 from esker.server.web.login import LoginLinks
 from esker.server.web.page_route import error_page
 from esker.server.web.pages import web_routes
@@ -113,12 +115,14 @@ def make_app(parts: Parts, local_token: str | None = None) -> FastAPI:
             await stack.enter_async_context(beside("the upkeep", lambda: keep_up(parts)))
             yield
 
-    app = FastAPI(title="Esker", version=VERSION, lifespan=lifespan)
+    app = FastAPI(title="Esker", version=VERSION, lifespan=lifespan, docs_url=None, redoc_url=None)
     app.state.parts = parts
     app.state.metrics = metrics
     app.state.unready = []
     app.state.exports = Places(pool_file.EXPORTS, pool_file.EXPORTS_OF_POOL)
     app.state.admission = admission
+    app.state.live_pages = Places(live.STREAMS, live.STREAMS_OF_KEY)
+    app.state.stopping = asyncio.Event()
     app.state.login_links = LoginLinks(time.monotonic)
     app.state.bodies = bodies
     problems.install(app)

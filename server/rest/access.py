@@ -36,18 +36,18 @@ _MOST_WATCHERS = 100
 OPEN_PATHS = frozenset({"/livez", "/readyz"})
 COOKIE = "esker_key"
 """The cookie in which a browser keeps the key for the page. Nothing but the page accepts it."""
-_PAGE = re.compile(r"/|/ui(?:/.*)?")
+_PAGE = re.compile(r"/|/docs|/ui(?:/.*)?")
 # Signing in, and the documentation, which is the same for everyone.
 _FOR_EVERYONE = re.compile(r"/ui/(?:log(?:in|out)|link/[^/]+|static/[^/]+)|/help(?:/.*)?")
 _LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]", "::1"})
 # POSTs that only read; MCP tools that write check the key's scope themselves.
 _READING_POSTS = re.compile(r"/v1/recall|/mcp|/v1/sessions/[^/]+/context|/v1/login-links")
 _READING = frozenset({"GET", "HEAD", "OPTIONS"})
-_FORGETTING = re.compile(r"/v1/(?:forget|quarantines|retention)|/ui/memories/[^/]+/forget")
+_FORGETTING = re.compile(r"/v1/(?:forget|quarantines|retention)|/ui/(?:memories/[^/]+|bulk)/forget")
 # It searches every text, and answers whether some words are stored.
 _PROOF = re.compile(r"/v1/forget/[^/]+")
 # Only a person who runs a pool says what is a person's word.
-_OF_OPERATORS = re.compile(r"/v1/audit|/(?:v1|ui)/memories/[^/]+/confirm")
+_OF_OPERATORS = re.compile(r"/v1/audit|/(?:v1|ui)/memories/[^/]+/confirm|/ui/bulk/confirm")
 # Headers of proxies: such a request may come from anywhere.
 _FORWARDED = re.compile(r"forwarded|via|x-real-ip|x-forwarded-.*")
 

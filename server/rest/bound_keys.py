@@ -19,7 +19,13 @@ _OF_A_PROJECT = re.compile(
     | GET\ /v1/reflections(?:/[^/]+(?:/diff)?)?
     | POST\ /v1/reflections/[^/]+/undo
     | GET\ /v1/(?:briefing|projects|status|key)
-    | GET\ /(?:openapi\.json|docs|docs/oauth2-redirect|redoc)
+    | GET\ /(?:openapi\.json|docs)
+    | GET\ /(?:ui/(?:search|memories|bulk|sessions|reflections|operations|events))?
+    | GET\ /ui/(?:memories|reflections)/[^/]+
+    | GET\ /ui/sessions/[^/]+(?:/pack(?:/changes)?)?
+    | POST\ /ui/memories/[^/]+/(?:edit|pin|priority)
+    | POST\ /ui/bulk/change
+    | POST\ /ui/reflections/[^/]+/undo
     | [A-Z]+\ /mcp
     """,
     re.VERBOSE,

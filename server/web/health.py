@@ -22,9 +22,12 @@ class HealthLine:
 
 
 def health_of(
-    readiness: Readiness, pool: PoolStatus, backlog: Mapping[str, float], broken: str | None
+    readiness: Readiness, pool: PoolStatus, backlog: Mapping[str, float] | None, broken: str | None
 ) -> list[HealthLine]:
-    """Return a line for each part, those that are wrong first. `broken`: why the embedder does not work."""
+    """Return a line for each part, those that are wrong first. `broken`: why the embedder does not work.
+
+    `backlog` is None for a caller who may not know how well the messages of the whole pool are covered.
+    """
     lines = [*_of_server(readiness, broken), *_of_pool(pool, backlog)]
     return sorted(lines, key=lambda line: ("wrong", "waiting", "ok").index(line.degree))
 
@@ -42,9 +45,11 @@ def _of_server(found: Readiness, broken: str | None) -> Iterator[HealthLine]:
     yield HealthLine("Embedding worker", worker, found.worker)
 
 
-def _of_pool(pool: PoolStatus, backlog: Mapping[str, float]) -> Iterator[HealthLine]:
-    share = f"{100 * backlog['lowest_coverage']:.1f} % of the messages of the session with the fewest are in a group"
-    if lost := int(backlog["lost_messages"]):
+def _of_pool(pool: PoolStatus, backlog: Mapping[str, float] | None) -> Iterator[HealthLine]:
+    share = (
+        f"{100 * backlog['lowest_coverage']:.1f} % of a session's messages are in a group, at least" if backlog else ""
+    )
+    if lost := int(backlog["lost_messages"]) if backlog else 0:
         yield HealthLine("Coverage", "wrong", f"{counted(lost, 'message is', 'messages are')} in no group", share)
     elif pool.unobserved_tokens:
         waits = f"{counted(pool.unobserved_tokens, 'token', 'tokens')} of messages wait for the observer"

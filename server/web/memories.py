@@ -7,19 +7,18 @@ from fastapi.responses import RedirectResponse
 
 from esker.server.core.facts.forgetting import ForgetRequest, Selection
 from esker.server.core.recall.expansion import ExpandedMemory
-from esker.server.core.records import KINDS, PRIORITIES, Filter, Priority, at_least
+from esker.server.core.records import KINDS, PRIORITIES, Priority
 from esker.server.rest.context import WithParts, WithPrincipal
 from esker.server.usecases.audit_trail import record_page
-from esker.server.usecases.binding import bound_project
 from esker.server.usecases.confirm import confirm
 from esker.server.usecases.correct import Correction, correct
 from esker.server.usecases.expand import ExpandRequest, expand
 from esker.server.usecases.forget import forget, plan_forgetting
 from esker.server.usecases.know_project import project_names
-from esker.server.usecases.name_project import stored_name
 from esker.server.usecases.remember import list_memories
-from esker.server.web.page_route import ChosenKind, FormText, PageRoute
+from esker.server.web.page_route import FormText, PageRoute, own_address
 from esker.server.web.rendering import HEADERS, page
+from esker.server.web.row_filter import WithRowFilter
 from esker.server.web.search import MOST_PROJECTS
 
 router = APIRouter(prefix="/ui/memories", route_class=PageRoute, include_in_schema=False)
@@ -32,32 +31,20 @@ _EVIDENCE_TOKENS = 20_000
 @router.get("")
 async def show_memories(
     request: Request,
+    chosen: WithRowFilter,
     parts: WithParts,
     principal: WithPrincipal,
-    project: str = "",
-    kind: ChosenKind = None,
-    min_priority: Priority = "low",
-    superseded: bool = False,
     before: str | None = None,
 ) -> Response:
     """List rows, newest first."""
-    filters = Filter(
-        moment=parts.clock(),
-        project=stored_name(bound_project(principal, project or None)),
-        kinds=[kind] if kind else None,
-        priorities=at_least(min_priority),
-        with_superseded=superseded,
-    )
-    found = await list_memories(parts, principal.pool_id, filters, before=before, limit=_ON_A_PAGE)
+    found = await list_memories(parts, principal.pool_id, chosen.rows, before=before, limit=_ON_A_PAGE)
     await record_page(parts, principal, "memory.list", principal.pool_name, len(found))
     return page(
         request,
         "memories.html",
         rows=found,
         next=found[-1].id if len(found) == _ON_A_PAGE else None,
-        filters=filters,
-        kind=kind,
-        min_priority=min_priority,
+        chosen=chosen,
         kinds=KINDS,
         priorities=PRIORITIES,
         projects=await project_names(parts, principal.pool_id, MOST_PROJECTS),
@@ -88,11 +75,28 @@ async def edit(
 
 @router.post("/{memory_id}/pin")
 async def pin(
-    memory_id: str, parts: WithParts, principal: WithPrincipal, pinned: Annotated[bool, Form()] = False
+    memory_id: str,
+    parts: WithParts,
+    principal: WithPrincipal,
+    pinned: Annotated[bool, Form()] = False,
+    back: FormText = "",
 ) -> Response:
     """Put a row first in every pack, or let it take its place by its rank again."""
     row = await correct(parts, principal, memory_id, Correction(pinned=pinned))
-    return RedirectResponse(f"/ui/memories/{row.id}", 303, HEADERS)
+    return RedirectResponse(own_address(back) or f"/ui/memories/{row.id}", 303, HEADERS)
+
+
+@router.post("/{memory_id}/priority")
+async def prioritise(
+    memory_id: str,
+    priority: Annotated[Priority, Form()],
+    parts: WithParts,
+    principal: WithPrincipal,
+    back: FormText = "",
+) -> Response:
+    """Give a row another priority."""
+    row = await correct(parts, principal, memory_id, Correction(priority=priority))
+    return RedirectResponse(own_address(back) or f"/ui/memories/{row.id}", 303, HEADERS)
 
 
 @router.post("/{memory_id}/confirm")
@@ -112,7 +116,7 @@ async def show_forgetting(
 ) -> Response:
     """Show all that would be forgotten with a row; nothing changes."""
     plan = await plan_forgetting(parts, principal.pool_id, _forgetting(memory_id, messages=messages))
-    return page(request, "forget.html", memory_id=memory_id, plan=plan, messages=messages)
+    return page(request, "forget.html", ids=[memory_id], address=request.url.path, plan=plan, messages=messages)
 
 
 @router.post("/{memory_id}/forget")

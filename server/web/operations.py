@@ -8,6 +8,7 @@ from esker.server.usecases.inspect import stuck_in
 from esker.server.usecases.pool_status import pool_status
 from esker.server.usecases.report_status import pool_backlog, readiness
 from esker.server.usecases.spending import report_spending
+from esker.server.web.health import health_of
 from esker.server.web.page_route import PageRoute
 from esker.server.web.rendering import page
 
@@ -20,17 +21,20 @@ _MOST_ENTRIES = 50
 @router.get("/operations")
 async def show_operations(request: Request, parts: WithParts, principal: WithPrincipal) -> Response:
     """Show how the server is and what waits; to a key with the scope `admin` also who did what."""
-    pool_id = principal.pool_id
-    entries = None
+    pool_id, is_free, entries = principal.pool_id, principal.project is None, None
     if "admin" in principal.scopes:
         entries = await read_audit(parts, pool_id, actor=None, action=None, before=None, limit=_MOST_ENTRIES)
+    state, pool = await readiness(parts), await pool_status(parts, pool_id, principal.pool_name)
+    # A key of a project is not told of the work, the errors and the spending of a whole pool, here as in the API.
+    backlog = await pool_backlog(parts, pool_id) if is_free else None
     return page(
         request,
         "operations.html",
-        readiness=await readiness(parts),
-        pool=await pool_status(parts, pool_id, principal.pool_name),
-        backlog=await pool_backlog(parts, pool_id),
-        stuck=await stuck_in(parts, pool_id),
-        spending=await report_spending(parts, pool_id, _DAYS),
+        readiness=state,
+        health=health_of(state, pool, backlog, parts.embedders.broken if parts.embedders else None),
+        pool=pool,
+        backlog=backlog,
+        stuck=await stuck_in(parts, pool_id) if is_free else None,
+        spending=await report_spending(parts, pool_id, _DAYS) if is_free else None,
         entries=entries,
     )

@@ -20,7 +20,7 @@ router = APIRouter(route_class=PageRoute, include_in_schema=False)
 @router.get("/")
 async def show_overview(request: Request, parts: WithParts, principal: WithPrincipal) -> Response:
     """Show what the pool holds and how the server is."""
-    pool_id = principal.pool_id
+    pool_id, is_free = principal.pool_id, principal.project is None
     found = await get_overview(parts, pool_id)
     pool = await pool_status(parts, pool_id, principal.pool_name)
     broken = parts.embedders.broken if parts.embedders else None
@@ -36,9 +36,9 @@ async def show_overview(request: Request, parts: WithParts, principal: WithPrinc
         ),
         clients=[Bar(each.client, each.sessions) for each in found.clients],
         weeks=weeks_of(found.live.weeks, monday_before(parts.clock()), WEEKS),
-        health=health_of(await readiness(parts), pool, await pool_backlog(parts, pool_id), broken),
-        # The spending of a whole pool says something about other projects.
-        spent=(await report_spending(parts, pool_id, 1)).today if principal.project is None else None,
+        # The coverage and the spending of a whole pool say something about other projects.
+        health=health_of(await readiness(parts), pool, await pool_backlog(parts, pool_id) if is_free else None, broken),
+        spent=(await report_spending(parts, pool_id, 1)).today if is_free else None,
     )
 
 

@@ -1,5 +1,6 @@
 """A route of the page: errors are pages, and a change comes from a page of this server."""
 
+import re
 from collections.abc import Callable, Coroutine
 from typing import Annotated, Any
 
@@ -19,7 +20,13 @@ FormText = Annotated[str, Form(max_length=100_000), AfterValidator(clean_text)]
 """A field of a form, cleaned as JSON is."""
 ChosenKind = Annotated[Kind | None, BeforeValidator(lambda chosen: chosen or None)]
 """The kind that was chosen in a list whose first entry, for all kinds, is empty."""
+_OWN = re.compile(r"/ui/[\w/-]*")
 _CHANGING = frozenset({"POST", "PUT", "PATCH", "DELETE"})
+
+
+def own_address(given: str) -> str | None:
+    """Return the address of a page to which a form wants to return; None for any other, such as one of another site."""
+    return given if _OWN.fullmatch(given) else None
 
 
 def error_page(request: Request, error: EskerError) -> Response:

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Request, Response
 from starlette.routing import BaseRoute
 
 from esker.server.core.errors import NotFound
-from esker.server.web import login, memories, operations, overview, reflections, search, sessions
+from esker.server.web import api_docs, bulk, live, login, memories, operations, overview, reflections, search, sessions
 from esker.server.web.help import BUILT, help_router
 from esker.server.web.page_route import PageRoute
 from esker.server.web.rendering import HEADERS
@@ -53,6 +53,6 @@ async def nothing(path: str) -> Response:
 
 def web_routes() -> list[BaseRoute]:
     """Return the routes of the page, and the one that makes links to it."""
-    of_pages = (overview, search, memories, sessions, reflections, operations, login)
+    of_pages = (overview, search, memories, bulk, sessions, reflections, operations, live, api_docs, login)
     routers = [*(each.router for each in of_pages), router, help_router(BUILT), login.links_router]
     return [route for each in routers for route in each.routes]

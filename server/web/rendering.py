@@ -12,6 +12,7 @@ from starlette.responses import HTMLResponse
 
 from esker.server import VERSION
 from esker.server.core.clock import age
+from esker.server.core.counts import counted
 from esker.server.core.records import Principal
 from esker.server.usecases.parts import Parts
 
@@ -84,6 +85,7 @@ def _environment() -> Environment:
         "ago": _ago,
         "number": _number,
         "shortened": _shortened,
+        "counted": counted,
     }
     made.filters.update(filters, shown_json=_shown_json)  # pyright: ignore[reportUnknownMemberType]
     made.globals.update(version=VERSION)  # pyright: ignore[reportUnknownMemberType]

@@ -9,13 +9,15 @@ from esker.server.rest.context import SHOWS_PACK, WithParts, WithPrincipal
 from esker.server.usecases.audit_trail import record_page
 from esker.server.usecases.open_session import list_sessions
 from esker.server.usecases.session_memory import session_memory
-from esker.server.usecases.show_pack import show_pack
+from esker.server.usecases.show_pack import compare_packs, show_pack
 from esker.server.usecases.timeline import get_timeline
 from esker.server.web.page_route import PageRoute
 from esker.server.web.rendering import page
 
 router = APIRouter(prefix="/ui/sessions", route_class=PageRoute, include_in_schema=False)
 
+Version = Annotated[int, Query(ge=1, le=2**31 - 1)]
+"""The number of a version of a pack."""
 _ON_A_PAGE = 50
 _MESSAGES = 60
 
@@ -58,6 +60,15 @@ async def show_session(
         before=max(0, after - _MESSAGES) if after else None,
         next=last if last < found.session.last_seq else None,
     )
+
+
+@router.get("/{session_id}/pack/changes", dependencies=SHOWS_PACK)
+async def show_changes_of_pack(
+    request: Request, session_id: str, older: Version, newer: Version, parts: WithParts, principal: WithPrincipal
+) -> Response:
+    """Show which rows came and went between two versions of a session's pack, and why."""
+    found = await compare_packs(parts, principal.pool_id, session_id, older, newer)
+    return page(request, "pack_changes.html", found=found, session_id=session_id)
 
 
 @router.get("/{session_id}/pack", dependencies=SHOWS_PACK)

@@ -169,18 +169,30 @@ ROUTES: dict[tuple[str, str], list[Ask]] = {
         Ask(path=each.path, form={"content": "Changed.", "priority": "high"}) for each in MEMORY_IDS
     ],
     ("POST", "/ui/memories/{memory_id}/pin"): [Ask(path=each.path, form={"pinned": "true"}) for each in MEMORY_IDS],
+    ("POST", "/ui/memories/{memory_id}/priority"): [
+        Ask(path=each.path, form={"priority": "low"}) for each in MEMORY_IDS
+    ],
     ("POST", "/ui/memories/{memory_id}/confirm"): [Ask(path=each.path, form={}) for each in MEMORY_IDS],
     ("GET", "/ui/memories/{memory_id}/forget"): MEMORY_IDS,
     ("POST", "/ui/memories/{memory_id}/forget"): [
         Ask(path=each.path, form={"messages": "true"}) for each in MEMORY_IDS
     ],
+    ("GET", "/ui/bulk"): [Ask(same=False), Ask({"project": "{project}"}, same=False)],
+    ("POST", "/ui/bulk/change"): [Ask(form={"id": kind, "change": "pin"}) for kind in ("{memory}", "{passage}")],
+    ("POST", "/ui/bulk/confirm"): [Ask(form={"id": "{memory}"})],
+    ("GET", "/ui/bulk/forget"): [Ask({"id": kind}) for kind in ("{memory}", "{passage}")],
+    ("POST", "/ui/bulk/forget"): [Ask(form={"id": kind, "messages": "true"}) for kind in ("{memory}", "{passage}")],
     ("GET", "/ui/sessions"): [Ask(same=False)],
     ("GET", "/ui/sessions/{session_id}"): SESSION,
     ("GET", "/ui/sessions/{session_id}/pack"): SESSION,
+    ("GET", "/ui/sessions/{session_id}/pack/changes"): [
+        Ask({"older": "1", "newer": "1"}, path={"session_id": "{session}"})
+    ],
     ("GET", "/ui/reflections"): [Ask(same=False), Ask({"before": "{reflection}"})],
     ("GET", "/ui/reflections/{reflection_id}"): REFLECTION,
     ("POST", "/ui/reflections/{reflection_id}/undo"): [Ask(path=each.path, form={}) for each in REFLECTION],
     ("GET", "/ui/operations"): [Ask(same=False)],
+    ("GET", "/ui/events"): [],  # see test_a_page_is_told_of_new_rows_of_its_own_project_alone
     ("GET", "/ui/login"): [Ask()],
     ("POST", "/ui/login"): [],  # it keeps what it is given, see tests/api/test_page.py
     ("POST", "/ui/logout"): [Ask(form={})],
@@ -194,8 +206,6 @@ ROUTES: dict[tuple[str, str], list[Ask]] = {
     ("GET", "/metrics"): [Ask(same=False)],
     ("GET", "/openapi.json"): [Ask(same=False)],
     ("GET", "/docs"): [Ask()],
-    ("GET", "/docs/oauth2-redirect"): [Ask()],
-    ("GET", "/redoc"): [Ask()],
     ("*", "/mcp"): [],  # see the tools and the resources
 }
 
@@ -217,23 +227,12 @@ CROSSING = {
     ("GET", "/v1/spend"),
     ("GET", "/v1/audit"),
     ("GET", "/metrics"),
-    # The page counts what is in the whole pool.
-    ("GET", "/"),
-    ("GET", "/ui/search"),
-    ("GET", "/ui/memories"),
-    ("GET", "/ui/memories/{memory_id}"),
-    ("POST", "/ui/memories/{memory_id}/edit"),
-    ("POST", "/ui/memories/{memory_id}/pin"),
     ("POST", "/ui/memories/{memory_id}/confirm"),
     ("GET", "/ui/memories/{memory_id}/forget"),
     ("POST", "/ui/memories/{memory_id}/forget"),
-    ("GET", "/ui/sessions"),
-    ("GET", "/ui/sessions/{session_id}"),
-    ("GET", "/ui/sessions/{session_id}/pack"),
-    ("GET", "/ui/reflections"),
-    ("GET", "/ui/reflections/{reflection_id}"),
-    ("POST", "/ui/reflections/{reflection_id}/undo"),
-    ("GET", "/ui/operations"),
+    ("POST", "/ui/bulk/confirm"),
+    ("GET", "/ui/bulk/forget"),
+    ("POST", "/ui/bulk/forget"),
     ("GET", "/ui/{path:path}"),
 }
 
@@ -405,7 +404,8 @@ async def ask(two: Two, method: str, path: str, ask: Ask, ids: dict[str, str]) -
     headers = {"X-Request-Id": "asked"}
     if ask.form is not None:
         headers["Origin"] = two.url
-        return await two.mine.client.request(method, filled_in(path, ids), data=ask.form, headers=headers)
+        form = filled_in(ask.form, ids)
+        return await two.mine.client.request(method, filled_in(path, ids), data=form, headers=headers)
     body = filled_in(ask.body, ids)
     return await two.mine.client.request(method, filled_in(path, ids), params=query, json=body, headers=headers)
 

@@ -52,5 +52,15 @@ async def shown_pool(client: httpx2.AsyncClient) -> ShownPool:
         f"/ui/sessions/{session}/pack",
         f"/ui/reflections/{reflected['reflection_ids'][0]}",
     ]
-    lists = ["/", "/ui/search?q=note", "/ui/memories", "/ui/sessions", "/ui/reflections", "/ui/operations", "/ui/login"]
+    lists = [
+        "/",
+        "/ui/search?q=note",
+        "/ui/memories",
+        "/ui/sessions",
+        "/ui/reflections",
+        "/ui/operations",
+        "/ui/login",
+        "/ui/bulk",
+        "/docs",
+    ]
     return ShownPool([*lists, *own], note)

@@ -1,4 +1,4 @@
-// The page works without this script; it only searches while one types.
+// The page works without this script: it searches while one types, and shows figures as they change.
 "use strict";
 
 const PAUSE_MS = 200;
@@ -22,4 +22,25 @@ for (const form of document.querySelectorAll("form[data-live]")) {
     clearTimeout(timer);
     timer = setTimeout(() => search().catch(() => form.submit()), PAUSE_MS);
   });
+}
+
+const figures = document.querySelectorAll("[data-figure]");
+const news = document.querySelector("[data-news]");
+
+if ((figures.length || news) && "EventSource" in window) {
+  const events = new EventSource("/ui/events");
+
+  events.addEventListener("figures", (event) => {
+    const found = JSON.parse(event.data);
+    for (const figure of figures) {
+      figure.textContent = found[figure.dataset.figure].toLocaleString("en");
+    }
+    if (!news || !found.new_memories) return;
+    const link = document.createElement("a");
+    link.href = location.href;
+    link.textContent = `${found.new_memories} new. Show them`;
+    news.replaceChildren(link);
+  });
+  // A connection is limited: a page that nobody looks at lets go of its own.
+  addEventListener("pagehide", () => events.close());
 }

@@ -1,0 +1,94 @@
+"""Many memories at once: those that match a filter are shown, and then changed, confirmed or forgotten together."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Form, Query, Request, Response
+
+from esker.server.core.facts.forgetting import ForgetRequest, Selection
+from esker.server.core.records import SourcedMemory
+from esker.server.rest.context import WithParts, WithPrincipal
+from esker.server.usecases.audit_trail import record_page
+from esker.server.usecases.change_many import CHANGES, Change, change_many, confirm_many
+from esker.server.usecases.forget import forget, plan_forgetting
+from esker.server.usecases.parts import Parts
+from esker.server.usecases.remember import list_memories
+from esker.server.web.page_route import PageRoute
+from esker.server.web.rendering import page
+from esker.server.web.row_filter import RowFilter, WithRowFilter
+
+router = APIRouter(prefix="/ui/bulk", route_class=PageRoute, include_in_schema=False)
+
+MOST_ROWS = 200
+"""The most rows that are changed at once."""
+_MOST_READ = 2_000
+
+ChosenIds = Annotated[list[str], Form(alias="id", min_length=1, max_length=MOST_ROWS)]
+AskedIds = Annotated[list[str], Query(alias="id", min_length=1, max_length=MOST_ROWS)]
+
+
+@router.get("")
+async def show_matches(request: Request, chosen: WithRowFilter, parts: WithParts, principal: WithPrincipal) -> Response:
+    """Show the live rows that match a filter, of which a person then chooses."""
+    rows = await _matching(parts, principal.pool_id, chosen)
+    await record_page(parts, principal, "memory.list", principal.pool_name, len(rows))
+    return page(request, "bulk.html", rows=rows, chosen=chosen, most=MOST_ROWS, changes=CHANGES)
+
+
+@router.post("/change")
+async def change_rows(
+    request: Request,
+    ids: ChosenIds,
+    change: Annotated[Change, Form()],
+    parts: WithParts,
+    principal: WithPrincipal,
+) -> Response:
+    """Pin or unpin the chosen rows, or give them another priority."""
+    return page(request, "bulk_done.html", outcomes=await change_many(parts, principal, ids, change))
+
+
+@router.post("/confirm")
+async def confirm_rows(request: Request, ids: ChosenIds, parts: WithParts, principal: WithPrincipal) -> Response:
+    """Confirm the chosen rows as a person's words."""
+    return page(request, "bulk_done.html", outcomes=await confirm_many(parts, principal, ids))
+
+
+@router.get("/forget")
+async def show_forgetting_of_many(
+    request: Request,
+    ids: AskedIds,
+    parts: WithParts,
+    principal: WithPrincipal,
+    messages: Annotated[bool, Query()] = False,
+) -> Response:
+    """Show all that would be forgotten with the chosen rows; nothing changes."""
+    plan = await plan_forgetting(parts, principal.pool_id, ForgetRequest(Selection(ids=ids), messages=messages))
+    return page(request, "forget.html", ids=ids, address="/ui/bulk/forget", plan=plan, messages=messages)
+
+
+@router.post("/forget")
+async def forget_rows(
+    request: Request,
+    ids: ChosenIds,
+    parts: WithParts,
+    principal: WithPrincipal,
+    messages: Annotated[bool, Form()] = False,
+) -> Response:
+    """Forget the chosen rows with everything that was drawn from them or repeats them, and show the receipt."""
+    receipt = await forget(parts, principal, ForgetRequest(Selection(ids=ids), messages=messages))
+    return page(request, "receipt.html", receipt=receipt)
+
+
+async def _matching(parts: Parts, pool_id: str, chosen: RowFilter) -> list[SourcedMemory]:
+    """Return the newest rows that match a filter, one more than can be changed at once if there are more.
+
+    The list of a project shows the rows of none, too; these are changed only when no project is chosen.
+    """
+    matching, before, read = list[SourcedMemory](), None, 0
+    while len(matching) <= MOST_ROWS and read < _MOST_READ:
+        found = await list_memories(parts, pool_id, chosen.rows, before=before, limit=MOST_ROWS)
+        matching += [row for row in found if chosen.rows.project in (None, row.project) and not row.superseded_at]
+        read += len(found)
+        if len(found) < MOST_ROWS:
+            break
+        before = found[-1].id
+    return matching[: MOST_ROWS + 1]
