@@ -20,7 +20,13 @@ router = APIRouter(prefix="/v1", tags=["pool"], route_class=StrictRoute)
 
 LINES = "application/x-ndjson"
 _LINES_CONTENT: dict[str, Any] = {
-    LINES: {"schema": {"type": "string", "description": "One JSON document a line, each of them a `PoolLine`."}}
+    LINES: {
+        "schema": {
+            "type": "string",
+            "format": "binary",
+            "description": "One JSON document a line, each of them a `PoolLine`.",
+        }
+    }
 }
 _CHUNK_BYTES = 64 * 1024
 EXPORTS = 4

@@ -1,0 +1,1 @@
+"""The client for TypeScript and generated clients; `make generators` installs what these tests need."""
