@@ -39,6 +39,7 @@ PANELS: dict[str, dict[str, tuple[str, str]]] = {
     },
     "Files": {
         "export": ("exporting", "Write a pool's memory into files: all of it, a MEMORY.md, daily logs."),
+        "sync": ("sync", "Synchronise memory with a folder of Markdown files, which people edit."),
         "import": ("importing", "Read a file that `esker export jsonl` has written."),
         "openapi": ("openapi", "Write the OpenAPI document, from which clients in any language are generated."),
         "backup": (

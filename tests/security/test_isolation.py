@@ -279,6 +279,7 @@ ASKING_VERBS: dict[str, list[list[str]]] = {
     "pin": [["{memory}"], ["{passage}", "--undo"]],
     "forget": [["{memory}", "--messages"], ["{passage}"]],
     "export": [["jsonl", "{folder}/pool.jsonl"], ["memory-md", "{folder}/MEMORY.md"], ["daily", "{folder}/logs"]],
+    "sync": [["{folder}/vault"]],
     "quarantine": [[], ["--lift", "{quarantine}"], ["--session", "{session}"]],
     "spend": [[]],
     "audit": [["--actor", "{key}"], []],

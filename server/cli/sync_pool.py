@@ -1,0 +1,158 @@
+"""The pool in a sync: its live memories, and the requests that correct, forget and write some."""
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+
+from esker.server.agents.api import Api
+from esker.server.core.errors import Conflict
+from esker.server.core.http_answers import ServerRefused
+from esker.server.core.ids import memory_ids_in
+from esker.server.core.json_input import JsonObject
+from esker.server.core.pool.sync_edits import SyncOutcomes
+from esker.server.core.pool.sync_line import SyncLine, cleaned
+from esker.server.core.pool.sync_plan import NewBullet, PoolRow, SyncPlan, SyncProblem, SyncStep
+
+_PAGE = 1000
+_FORGOTTEN_AT_ONCE = 200
+# A row of these kinds that superseded another is its correction; a reflection is another row.
+_CORRECTIONS = ("note", "manual")
+_GONE = (404, 422)
+
+
+@dataclass(frozen=True, slots=True)
+class SyncScope:
+    """The memories of a sync: those of one project, or all."""
+
+    pool: str
+    project: str | None
+
+    def has(self, project: str | None) -> bool:
+        """Whether memories of a project belong to the sync."""
+        return self.project is None or project == self.project
+
+
+def live_rows(api: Api, scope: SyncScope) -> dict[str, PoolRow]:
+    """Return the live memories within a scope. Raises Unavailable, ServerRefused."""
+    rows: dict[str, PoolRow] = {}
+    before = None
+    while True:
+        page = api.get("/v1/memories", project=scope.project, before=before, limit=_PAGE)
+        found = map(_row, page["memories"])
+        rows |= {row.id: row for row in found if scope.has(row.project) and row.line.text}
+        before = page["next"]
+        if before is None:
+            return rows
+
+
+def rows_now(api: Api, ids: Iterable[str], live: Mapping[str, PoolRow]) -> tuple[dict[str, PoolRow], set[str]]:
+    """Return for each id the live row that it is or that corrects it; and the ids that the pool knows."""
+    now: dict[str, PoolRow] = {}
+    known: set[str] = set()
+    for memory_id in ids:
+        seen: set[str] = set()
+        current: str | None = memory_id
+        while current is not None and current not in seen:
+            if current in live:
+                now[memory_id] = live[current]
+                known.add(memory_id)
+                break
+            seen.add(current)
+            row = _superseded(api, current)
+            if row is None:
+                break
+            known.add(memory_id)
+            current = _correction(api, row["superseded_by"], live)
+    return now, known
+
+
+def _superseded(api: Api, memory_id: str) -> JsonObject | None:
+    try:
+        return api.get(_path(memory_id))
+    except ServerRefused as error:
+        if error.status in _GONE:
+            return None
+        raise
+
+
+def _correction(api: Api, superseder: str | None, live: Mapping[str, PoolRow]) -> str | None:
+    """Return the id of a row that superseded another if it corrects that one."""
+    if superseder is None or not memory_ids_in(superseder):
+        return None
+    row = live.get(superseder)
+    kind = row.kind if row else (_superseded(api, superseder) or {}).get("kind")
+    return superseder if kind in _CORRECTIONS else None
+
+
+def check_pool(known: Collection[str], asked: Collection[str], base: Collection[str], pool: str) -> None:
+    """Raise Conflict if files that were never synchronised with this pool name only memories that it does not have."""
+    if asked and not base and not known:
+        raise Conflict(
+            f"The memories in these files are not in pool {pool}; nothing was changed.",
+            hint="Set ESKER_URL and ESKER_KEY to the server and the pool of this folder, or name another folder.",
+        )
+
+
+def send(api: Api, plan: SyncPlan, forgotten: Collection[SyncStep]) -> SyncOutcomes:
+    """Send the changes of a plan; each is safe to repeat. A refusal of the pool becomes a problem of the plan."""
+    outcomes = SyncOutcomes()
+    for bullet in plan.new:
+        if (row := _asked(plan, bullet.copy.path, api.post, "/v1/memories", _note(bullet))) is not None:
+            outcomes.written.append((bullet, _row(row)))
+    for step in plan.with_step("correct"):
+        assert step.row is not None
+        assert step.bullet is not None
+        if (row := _asked(plan, step.bullet.path, api.patch, _path(step.row.id), _correction_of(step))) is not None:
+            outcomes.corrected[step.id] = _row(row)
+    steps = list(forgotten)
+    for start in range(0, len(steps), _FORGOTTEN_AT_ONCE):
+        some = steps[start : start + _FORGOTTEN_AT_ONCE]
+        if _asked(plan, "", api.post, "/v1/forget", forget_body(some)) is not None:
+            outcomes.forgotten |= {step.id for step in some}
+    return outcomes
+
+
+def forget_body(steps: Iterable[SyncStep]) -> JsonObject:
+    """Return the request that forgets the rows of some steps."""
+    return {"ids": [step.row.id for step in steps if step.row is not None]}
+
+
+def _asked(plan: SyncPlan, path: str, ask: Callable[[str, object], Any], route: str, body: JsonObject) -> Any:
+    """Return the answer to a request, or None if the server refused it, which becomes a problem of a file."""
+    try:
+        return ask(route, body)
+    except ServerRefused as error:
+        plan.problems.append(SyncProblem(path, str(error)))
+        return None
+
+
+def _path(memory_id: str) -> str:
+    return f"/v1/memories/{quote(memory_id, safe='')}"
+
+
+def _note(bullet: NewBullet) -> JsonObject:
+    line = bullet.copy.line
+    kind = "manual" if line.pinned else "note"
+    body: JsonObject = {"content": line.text, "priority": line.priority, "kind": kind}
+    return body if bullet.project is None else {**body, "project": bullet.project}
+
+
+def _correction_of(step: SyncStep) -> JsonObject:
+    """Return the parts of a memory that its line changes."""
+    line, row = step.decision.line, step.row
+    assert line is not None
+    assert row is not None
+    changed: JsonObject = {}
+    if line.key[0] != row.line.key[0]:
+        changed["content"] = line.text
+    if line.priority != row.line.priority:
+        changed["priority"] = line.priority
+    if line.pinned != row.line.pinned:
+        changed["pinned"] = line.pinned
+    return changed
+
+
+def _row(row: JsonObject) -> PoolRow:
+    line = SyncLine(cleaned(row["content"]), row["priority"], row["kind"] == "manual")
+    return PoolRow(row["id"], line, row["project"], row["kind"])
