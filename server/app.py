@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 
@@ -15,6 +15,7 @@ from esker.server.background import beside, keep_up, run_jobs, watch_loop
 from esker.server.core.clock import Clock
 from esker.server.core.config.settings import Settings
 from esker.server.db.database import Database
+from esker.server.gateway.gateway import Gateway
 from esker.server.providers.breaker import Breakers
 from esker.server.providers.embedders import embedder_of, make_embedder
 from esker.server.providers.extractive_roles import ExtractiveObserver, ExtractiveReflector
@@ -82,15 +83,17 @@ def make_parts(settings: Settings, database: Database, clock: Clock | None = Non
     )
 
 
-def make_app(parts: Parts, local_token: str | None = None) -> FastAPI:
+def make_app(parts: Parts, local_token: str | None = None, exclude: Callable[[], Sequence[str]] = tuple) -> FastAPI:
     """Return the server: HTTP and MCP in one app, with the job runner and the model loading beside it.
 
-    `local_token` opens it for the user who runs it, without a key.
+    `local_token` opens it for the user who runs it, without a key. `exclude` returns the patterns of projects and
+    directories in which the gateway reads nothing.
     """
     metrics = Metrics(parts.instruments.registry)
     admission = Admission(parts.settings.requests_at_work, parts.settings.requests_waiting)
     bodies = BodyBudget(parts.settings.max_body_bytes)
     tools = McpLater(backend_of(parts))
+    gateway = Gateway(parts, exclude)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncGenerator[None]:
@@ -108,6 +111,7 @@ def make_app(parts: Parts, local_token: str | None = None) -> FastAPI:
                 stack.push_async_callback(provider.close)
             for loading in filter(None, (parts.embedders, parts.reranking)):
                 loading.start()
+            stack.push_async_callback(gateway.close)
             await stack.enter_async_context(beside("the tools", tools.run))
             await stack.enter_async_context(ending_abandoned_leases(parts))
             await stack.enter_async_context(beside("the job runner", lambda: run_jobs(parts)))
@@ -125,6 +129,7 @@ def make_app(parts: Parts, local_token: str | None = None) -> FastAPI:
     app.state.stopping = asyncio.Event()
     app.state.login_links = LoginLinks(time.monotonic)
     app.state.bodies = bodies
+    app.state.gateway = gateway
     problems.install(app)
     document.install(app)
     for routes in (sessions, memories, forgetting, briefing, projects, reflections, pool_file, spend, audit, health):
@@ -132,6 +137,7 @@ def make_app(parts: Parts, local_token: str | None = None) -> FastAPI:
         app.router.routes.extend(routes.router.routes)
     app.router.routes.extend(web_routes())
     app.router.routes.append(Route(PATH, tools))
+    app.router.routes.append(Route("/gateway/{path:path}", gateway))
     app.add_middleware(McpRoute)
     app.add_middleware(Admitted, admission=admission)
     app.add_middleware(BoundedBodies, budget=bodies, max_body_bytes=parts.settings.max_body_bytes)

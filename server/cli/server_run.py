@@ -18,6 +18,7 @@ from esker.server.cli.catching_up import catch_up
 from esker.server.cli.output import print_json, say
 from esker.server.cli.server_resources import ServerResources
 from esker.server.cli.worker_process import keep_worker
+from esker.server.core.config.client_settings import ClientSettings
 from esker.server.core.config.settings import Settings
 from esker.server.core.errors import EskerError, Misconfigured
 from esker.server.core.reports import WorkerHealth
@@ -49,7 +50,7 @@ async def run(resources: ServerResources, *, as_json: bool) -> None:
         parts = replace(parts, worker=WorkerHealth())
     await _require_keys(parts, resources.database_url)
     started = asyncio.Event()
-    app = make_app(parts, resources.local_token)
+    app = make_app(parts, resources.local_token, lambda: ClientSettings.from_environment(os.environ).exclude)
     server = ServerWithoutSignals(
         server_config(
             app,

@@ -53,6 +53,7 @@ PANELS: dict[str, dict[str, tuple[str, str]]] = {
         "setup": ("setup", "Choose what writes memories, try one call, and write the settings file."),
         "install": ("install", "Set agent CLIs up for Esker: its MCP server and its hooks."),
         "uninstall": ("install", "Remove Esker from agent CLIs."),
+        "gateway": ("gateway", "Start a program whose requests to models go through the gateway."),
         "config": ("config", "Show each setting, its value, and where that comes from."),
         "doctor": ("doctor", "Check everything that can be wrong and say how to fix it."),
         "key": ("admin", "Create, list and revoke keys."),

@@ -32,6 +32,9 @@ from esker.server.rest.problems import ProblemResponse, problem, problem_of
 from esker.server.usecases.authenticate import check_scope
 
 _METRICS = "/metrics"
+GATEWAY = "/gateway/"
+_GATEWAY_KEY = "x-esker-key"
+"""The header for Esker's key in a request to a model, whose other headers are for the provider."""
 _MOST_WATCHERS = 100
 OPEN_PATHS = frozenset({"/livez", "/readyz"})
 COOKIE = "esker_key"
@@ -103,7 +106,7 @@ class Access:
         self._trusted_proxies = settings.trusted_proxies
         self._limits = Limits.of(settings)
         self._local_token = local_token
-        # Readers of the server's metrics by a hash of their key: they may read on while the database is away.
+        # Callers by a hash of their key who may go on while the database is away: readers of metrics, users of models.
         self._watchers: OrderedDict[bytes, Principal] = OrderedDict()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -136,16 +139,16 @@ class Access:
         await self._app(scope, self._limited(receive), send)
 
     async def _known_principal(self, scope: Scope, headers: Headers) -> Principal:
-        """Return the caller of a request as `_principal` does; for metrics also while the database is away."""
-        if scope["path"] != _METRICS:
+        """Return the caller as `_principal` does; for metrics and models also while the database is away."""
+        if scope["path"] != _METRICS and not scope["path"].startswith(GATEWAY):
             return await self._principal(scope, headers)
-        watcher = hashlib.sha256((headers.get("authorization") or "").encode()).digest()
+        header = "authorization" if scope["path"] == _METRICS else _GATEWAY_KEY
+        given = headers.get(header) or ""
+        watcher = hashlib.sha256(f"{header} {given}".encode()).digest()
         try:
             principal = await self._principal(scope, headers)
         except Unavailable:
-            if watcher in self._watchers and (
-                headers.get("authorization") or await self._is_owner(scope, headers, None)
-            ):
+            if watcher in self._watchers and (given or await self._is_owner(scope, headers, None)):
                 return self._watchers[watcher]
             raise
         except EskerError:
@@ -175,7 +178,7 @@ class Access:
 
         A request with a right key counts for the key, every other one for its address.
         """
-        key = _bearer(headers) or (_cookie(scope) if _PAGE.fullmatch(scope["path"]) else None)
+        key = _key(scope, headers)
         if await self._is_owner(scope, headers, key):
             return await self._authenticate(key, is_owner=True)
         if key is None:
@@ -279,6 +282,13 @@ def _bearer(headers: Headers) -> str | None:
     if kind.lower() != "bearer" or not key.strip():
         raise Unauthorized("The Authorization header must be 'Bearer <key>'.")
     return key.strip()
+
+
+def _key(scope: Scope, headers: Headers) -> str | None:
+    """Return the key of a request. Raises Unauthorized for an Authorization header that is not one."""
+    if scope["path"].startswith(GATEWAY):
+        return headers.get(_GATEWAY_KEY)
+    return _bearer(headers) or (_cookie(scope) if _PAGE.fullmatch(scope["path"]) else None)
 
 
 def _cookie(scope: Scope) -> str | None:

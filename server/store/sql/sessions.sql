@@ -1,14 +1,15 @@
 -- columns: session
 id, client, external_id, project, cwd, timezone, effective_context, last_seq, observed_seq, total_tokens,
 unobserved_tokens, last_received_at, reflect_at_tokens, pack_version, current_task, suggested_continuation, thread_title,
-created_at, begun_at, last_sent_at
+created_at, begun_at, last_sent_at, kept_by
 
 -- name: upsert
 -- Find or make the session of a client. A missing project or cwd is filled in; a given time zone or effective context
 -- replaces the stored one.
-INSERT INTO sessions (pool_id, id, client, external_id, project, cwd, timezone, effective_context, created_at, begun_at)
+INSERT INTO sessions
+    (pool_id, id, client, external_id, project, cwd, timezone, effective_context, created_at, begun_at, kept_by)
 VALUES (current_pool(), %(id)s, %(client)s, %(external_id)s, %(project)s, %(cwd)s, coalesce(%(timezone)s::text, 'UTC'),
-        coalesce(%(effective_context)s::int, %(default_context)s::int), %(now)s, %(now)s)
+        coalesce(%(effective_context)s::int, %(default_context)s::int), %(now)s, %(now)s, %(kept_by)s)
 ON CONFLICT (pool_id, client, external_id) DO UPDATE
     SET project = coalesce(sessions.project, excluded.project), cwd = coalesce(sessions.cwd, excluded.cwd),
         timezone = coalesce(%(timezone)s::text, sessions.timezone),

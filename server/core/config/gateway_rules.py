@@ -1,0 +1,78 @@
+"""The gateway's settings: to which providers it passes requests on, and in which mode for which client and project."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Literal, get_args
+from urllib.parse import urlsplit
+
+from esker.server.core.project_names import project_name
+
+GatewayMode = Literal["off", "watch", "pack"]
+"""`off` passes on and reads nothing, `watch` also keeps the transcript, `pack` also puts the pack into requests."""
+MODES: Mapping[str, GatewayMode] = {mode: mode for mode in get_args(GatewayMode)}
+
+UPSTREAMS: Mapping[str, str] = {
+    "anthropic": "https://api.anthropic.com",
+    "openai": "https://api.openai.com",
+    "chatgpt": "https://chatgpt.com",
+    "gemini": "https://generativelanguage.googleapis.com",
+}
+"""The addresses of the providers that are always there."""
+_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,30}")
+
+
+@dataclass(frozen=True, slots=True)
+class GatewayRule:
+    """The mode for a client, or with `project` for its sessions there; both may contain the wildcard `*`."""
+
+    client: str
+    project: str | None
+    mode: GatewayMode
+
+    def applies(self, client: str, project: str | None) -> bool:
+        """Return whether the rule is about a client in a project."""
+        if not fnmatchcase(client, self.client):
+            return False
+        return self.project is None or fnmatchcase(project_name(project or ""), self.project)
+
+
+def read_upstreams(text: str) -> dict[str, str]:
+    """Return addresses by name from `name=https://…, name=…`. Raises ValueError."""
+    found: dict[str, str] = {}
+    for entry in filter(None, map(str.strip, text.split(","))):
+        name, _, address = map(str.strip, entry.partition("="))
+        if not _NAME.fullmatch(name):
+            raise ValueError(f"{entry!r} must be written as name=address, with a name in lower case")
+        found[name] = checked_address(address)
+    return found
+
+
+def checked_address(address: str) -> str:
+    """Return the address of a provider without a slash at its end. Raises ValueError."""
+    parsed = urlsplit(address)
+    if parsed.scheme not in ("http", "https") or not parsed.hostname or parsed.query or parsed.fragment:
+        raise ValueError(f"{address!r} must be an address that begins with https:// or http://")
+    if parsed.username or parsed.password:
+        raise ValueError("an address must not contain a password: clients send their own keys")
+    return address.rstrip("/")
+
+
+def read_rules(text: str) -> tuple[GatewayRule, ...]:
+    """Return rules from `client=mode, client@project=mode`. Raises ValueError."""
+    found: list[GatewayRule] = []
+    for entry in filter(None, map(str.strip, text.split(","))):
+        who, _, mode = map(str.strip, entry.rpartition("="))
+        client, _, project = who.partition("@")
+        if not client or mode not in MODES:
+            raise ValueError(
+                f"{entry!r} must be written as client=mode or client@project=mode; modes: {', '.join(MODES)}"
+            )
+        found.append(GatewayRule(client, project_name(project) or None, MODES[mode]))
+    return tuple(found)
+
+
+def mode_for(rules: Sequence[GatewayRule], usual: GatewayMode, client: str, project: str | None) -> GatewayMode:
+    """Return the mode of the first rule that applies, else the usual one."""
+    return next((rule for rule in rules if rule.applies(client, project)), GatewayRule("*", None, usual)).mode

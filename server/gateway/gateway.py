@@ -1,0 +1,331 @@
+"""The gateway's way of a request: read it, put the pack in, send it on, stream the answer back, keep what was said.
+
+Memory never breaks an agent: if Esker fails at its part, the request is sent on as it came, and the failure is counted.
+"""
+
+import asyncio
+import json
+import logging
+import re
+from collections import OrderedDict
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass, replace
+from urllib.parse import unquote
+
+import httpx2
+from starlette.datastructures import Headers
+from starlette.types import Receive, Scope, Send
+
+from esker.server.agents.project import is_excluded, project_of
+from esker.server.core.config.gateway_rules import MODES, UPSTREAMS, GatewayMode, mode_for
+from esker.server.core.errors import EskerError, InvalidInput, NotFound, Unavailable
+from esker.server.core.json_input import JsonObject, as_object
+from esker.server.core.records import Principal
+from esker.server.gateway.callers import caller_of, is_aside
+from esker.server.gateway.encodings import MOST_BYTES, decoded
+from esker.server.gateway.identity import KnownTurn, identified
+from esker.server.gateway.keeping import Exchange, Keeper, Key, key_of
+from esker.server.gateway.protocols import protocol_of
+from esker.server.gateway.records import Caller, Conversation, ModelAnswer, Protocol
+from esker.server.gateway.server_sent_events import read_events
+from esker.server.gateway.sessions import Histories, Place, new_session
+from esker.server.gateway.upstreams import Upstreams, sent_back, sent_on
+from esker.server.rest.problems import problem_of
+from esker.server.usecases.binding import bound_project, check_client, parts_for
+from esker.server.usecases.open_session import SessionRequest
+from esker.server.usecases.pack import get_pack
+from esker.server.usecases.parts import Parts
+
+log = logging.getLogger(__name__)
+
+# Seconds that a request waits for its pack.
+_PACK_SECONDS = 1.0
+# Sessions whose pack is remembered, for the time in which the database is away.
+_MOST_PACKS = 500
+# Bytes of a request up to which reading it takes less time than starting a thread.
+_SMALL = 256 * 1024
+_OPTIONS = ("client", "project", "cwd", "session", "mode")
+_UPWARD = re.compile(r"(?:^|/)(?:\.|%2e){1,2}(?:/|$)", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """A request as the gateway understands it."""
+
+    protocol: Protocol
+    text: str
+    conversation: Conversation
+    caller: Caller
+    mode: GatewayMode
+
+
+@dataclass(frozen=True, slots=True)
+class _Placed:
+    """The session of a request, and its turns if they were needed to find it."""
+
+    session: SessionRequest
+    is_fork: bool
+    turns: Sequence[KnownTurn]
+
+
+class Gateway:
+    """The ASGI app of the gateway, at `/gateway/PROVIDER/PATH`."""
+
+    def __init__(self, parts: Parts, exclude: Callable[[], Sequence[str]] = tuple) -> None:
+        """`exclude` returns the patterns of projects and directories in which nothing is read."""
+        self._parts = parts
+        self._exclude = exclude
+        self._upstreams = Upstreams({**UPSTREAMS, **parts.settings.gateway_upstreams})
+        self._keeper = Keeper(parts)
+        self._histories = Histories()
+        self._packs: OrderedDict[Key, str] = OrderedDict()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def close(self) -> None:
+        """Keep what was said so far, and close the connections."""
+        await asyncio.gather(*self._tasks)
+        await self._keeper.close()
+        await self._upstreams.close()
+
+    async def settled(self) -> None:
+        """Wait until everything that passed through is kept."""
+        while self._tasks:
+            await asyncio.gather(*self._tasks)
+        await self._keeper.settled()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on, and its answer back."""
+        try:
+            if Headers(scope=scope).get("upgrade", "").lower() == "websocket":
+                raise NotFound("The gateway passes no WebSockets on.", hint="Send the request by HTTP.")
+            options, name, path = _target(scope)
+            address = self._upstreams.address(name, path, scope["query_string"])
+            body = await _body(receive)
+            await _unless_gone(receive, self._pass_on(scope, address, path, options, body, send))
+        except EskerError as error:
+            await problem_of(error)(scope, receive, send)
+
+    async def _pass_on(
+        self, scope: Scope, address: str, path: str, options: Mapping[str, str], body: bytes, send: Send
+    ) -> None:
+        """Send a request on and stream the answer back. Raises Unavailable if the provider does not answer."""
+        headers = {**dict(Headers(scope=scope)), **options}
+        who: Principal | None = scope["state"].get("principal")
+        protocol = protocol_of(path) if scope["method"] == "POST" and who else None
+        read = await self._read(protocol, headers, body) if protocol else None
+        placed, sent = None, body
+        if read and who and read.mode == "pack":
+            placed, with_pack = await self._with_pack(who, read)
+            sent = with_pack or body
+        given = sent_on(scope["headers"], is_rewritten=sent is not body)
+        async with self._upstreams.sent(scope["method"], address, given, sent) as answer:
+            copy: bytes | None = None
+            try:
+                copy = await _stream(answer, send, keeps=read is not None and answer.status_code == 200)
+            finally:
+                if read and who and answer.status_code == 200:
+                    self._keep_soon(who, read, placed, Headers(raw=sent_back(answer.headers.raw)), copy)
+
+    async def _read(self, protocol: Protocol, headers: Mapping[str, str], body: bytes) -> _Read | None:
+        """Return a request as far as it is understood; None if it is not, or nothing of it may be read."""
+        try:
+            if len(body) < _SMALL:
+                return self._understood(protocol, headers, body)
+            return await asyncio.to_thread(self._understood, protocol, headers, body)
+        except (ValueError, RecursionError, EskerError):
+            self._count("not understood")
+        except Exception:
+            log.exception("The gateway could not read a request; it is sent on as it came")
+            self._count("failed")
+        return None
+
+    def _understood(self, protocol: Protocol, headers: Mapping[str, str], body: bytes) -> _Read | None:
+        text = decoded(body, headers.get("content-encoding")).decode("utf-8")
+        document: JsonObject = as_object(json.loads(text))
+        conversation = protocol.read_request(document)
+        caller = caller_of(headers, document, conversation.instructions)
+        if caller.project is None and caller.cwd:
+            caller = replace(caller, project=project_of(caller.cwd))
+        if is_aside(caller, conversation.offers_tools):
+            self._count("aside")
+            return None
+        settings = self._parts.settings
+        usual = MODES.get(headers.get("x-esker-mode", ""), settings.gateway_mode)
+        mode = mode_for(settings.gateway_rules, usual, caller.client, caller.project)
+        if mode == "off" or is_excluded(caller.cwd, caller.project, self._exclude()):
+            self._count("off")
+            return None
+        return _Read(protocol, text, conversation, caller, mode)
+
+    async def _with_pack(self, who: Principal, read: _Read) -> tuple[_Placed | None, bytes | None]:
+        """Return the session of a request, and its body with the session's pack; None if there is none to put in."""
+        try:
+            placed = await self._placed(who, read)
+            pack = await self._pack(who, placed.session)
+            text = read.protocol.with_pack(read.text, pack) if pack else None
+        except (EskerError, TimeoutError, ValueError, RecursionError) as error:
+            log.warning("A request of %s was sent on without its pack: %s", read.caller.client, error)
+            self._count("failed")
+            return None, None
+        except Exception:
+            log.exception("A request of %s was sent on without its pack", read.caller.client)
+            self._count("failed")
+            return None, None
+        self._count("with pack" if text else "without pack")
+        return placed, text.encode() if text else None
+
+    async def _pack(self, who: Principal, asked: SessionRequest) -> str:
+        """Return the pack of a session, the latest known one while the database is away; empty for another's session.
+
+        Raises EskerError and TimeoutError.
+        """
+        key = key_of(who, asked)
+        try:
+            async with asyncio.timeout(_PACK_SECONDS):
+                session = await self._keeper.session(who, asked)
+                if not session.is_ours:
+                    return ""
+                try:
+                    pack = await get_pack(parts_for(self._parts, who), who.pool_id, session.id)
+                except NotFound:
+                    # The session was deleted, and begins again.
+                    self._keeper.forget(key)
+                    session = await self._keeper.session(who, asked)
+                    pack = await get_pack(parts_for(self._parts, who), who.pool_id, session.id)
+        except (Unavailable, TimeoutError):
+            if key in self._packs:
+                return self._packs[key]
+            raise
+        self._packs[key] = pack.text
+        self._packs.move_to_end(key)
+        if len(self._packs) > _MOST_PACKS:
+            self._packs.popitem(last=False)
+        return pack.text
+
+    async def _placed(self, who: Principal, read: _Read) -> _Placed:
+        """Return the session of a request. Raises Forbidden for a client or project that the key is not for."""
+        caller = read.caller
+        check_client(who, caller.client)
+        turns: Sequence[KnownTurn] = ()
+        name = _session_name(caller)
+        place = Place(name) if name else None
+        if place is None:
+            turns = await asyncio.to_thread(identified, read.conversation.turns)
+            owner = _owner(who, caller)
+            place = self._histories.place(owner, turns) or Place(new_session())
+            self._histories.note(owner, place.session, turns)
+        project = bound_project(who, caller.project)
+        return _Placed(
+            SessionRequest(caller.client, place.session, project=project, cwd=caller.cwd), place.is_fork, turns
+        )
+
+    def _keep_soon(
+        self, who: Principal, read: _Read, placed: _Placed | None, headers: Headers, copy: bytes | None
+    ) -> None:
+        """Keep an exchange in a task of its own, which goes on when the client is gone."""
+        task = asyncio.create_task(self._keep(who, read, placed, headers, copy))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _keep(
+        self, who: Principal, read: _Read, placed: _Placed | None, headers: Headers, copy: bytes | None
+    ) -> None:
+        try:
+            placed = placed or await self._placed(who, read)
+            answer = _answer(read.protocol, headers, copy) if copy else None
+            said = [*read.conversation.turns, *(answer.turns if answer and answer.whole else ())]
+            turns = await asyncio.to_thread(identified, said)
+            self._histories.note(_owner(who, read.caller), placed.session.external_id, turns)
+            self._keeper.keep(Exchange(who, placed.session, turns, placed.is_fork, answer))
+        except (EskerError, ValueError, RecursionError) as error:
+            log.warning("An exchange of %s was not kept: %s", read.caller.client, error)
+            self._count("not kept")
+        except Exception:
+            log.exception("An exchange of %s was not kept", read.caller.client)
+            self._count("not kept")
+
+    def _count(self, outcome: str) -> None:
+        self._parts.instruments.gateway_requests.labels(outcome).inc()
+
+
+def _owner(who: Principal, caller: Caller) -> str:
+    return f"{who.pool_id}/{caller.client}"
+
+
+def _session_name(caller: Caller) -> str | None:
+    """Return the name of a session; a sub-agent has one of its own, as in its client's transcripts."""
+    return f"{caller.session}/agent-{caller.agent}" if caller.agent else caller.session
+
+
+def _answer(protocol: Protocol, headers: Headers, copy: bytes) -> ModelAnswer:
+    """Return what a provider answered. Raises InvalidInput or ValueError if it cannot be read."""
+    body = decoded(copy, headers.get("content-encoding"))
+    if headers.get("content-type", "").startswith("text/event-stream"):
+        return protocol.read_events(read_events(body))
+    return protocol.read_answer(as_object(json.loads(body)))
+
+
+def _target(scope: Scope) -> tuple[Mapping[str, str], str, str]:
+    """Return the options in an address, its provider and its path, as it was written. Raises InvalidInput.
+
+    The options stand for headers that a client cannot send: `/gateway/~client=pi~project=acme%2Fshop/anthropic/…`.
+    """
+    raw: bytes = scope.get("raw_path") or scope["path"].encode()
+    _, _, name, path = (*raw.decode("latin-1").split("/", 3), "")[:4]
+    options: dict[str, str] = {}
+    if name.startswith("~"):
+        for option in name[1:].split("~"):
+            key, _, value = option.partition("=")
+            if key not in _OPTIONS:
+                raise InvalidInput(f"{key[:40]!r} is no option of the gateway; these are: {', '.join(_OPTIONS)}.")
+            options[f"x-esker-{key}"] = unquote(value)
+        name, _, path = path.partition("/")
+    if _UPWARD.search(path) or "\\" in path:
+        raise InvalidInput("The path of a request must not lead upward.")
+    return options, name, path
+
+
+async def _body(receive: Receive) -> bytes:
+    """Return the body of a request. Raises TooLarge and TooSlow."""
+    parts: list[bytes] = []
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise InvalidInput("The client went away before its request was complete.")
+        parts.append(message.get("body", b""))
+        if not message.get("more_body"):
+            return b"".join(parts)
+
+
+async def _unless_gone(receive: Receive, work: Coroutine[None, None, None]) -> None:
+    """Do some work, and cancel it if the client closes the connection: the provider then stops, too."""
+    tasks = asyncio.create_task(work), asyncio.create_task(_gone(receive))
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+    if not tasks[0].cancelled():
+        tasks[0].result()
+
+
+async def _gone(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+async def _stream(answer: httpx2.Response, send: Send, *, keeps: bool) -> bytes | None:
+    """Send an answer back as it comes; return a copy of its bytes if one is to be kept and it is not too large."""
+    copy: list[bytes] | None = [] if keeps else None
+    size = 0
+    await send({"type": "http.response.start", "status": answer.status_code, "headers": sent_back(answer.headers.raw)})
+    async for chunk in answer.aiter_raw():
+        await send({"type": "http.response.body", "body": chunk, "more_body": True})
+        size += len(chunk)
+        if size > MOST_BYTES:
+            copy = None
+        if copy is not None:
+            copy.append(chunk)
+    await send({"type": "http.response.body", "body": b"", "more_body": False})
+    return b"".join(copy) if copy is not None else None

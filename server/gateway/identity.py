@@ -1,0 +1,72 @@
+"""Ids of turns, by which a turn that a client sends again with every request is stored once.
+
+A turn with tool calls or results is known by their ids, which providers make unique. A turn of words is known by its
+words and those before it, so that a "yes" later in the conversation is another one, and so that a history which the
+client has compacted keeps the ids of the turns that it left. Cache marks, thoughts and injected context do not count:
+clients move, drop and change them from one request to the next.
+"""
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from esker.server.agents.content import Block
+from esker.server.core.conversation.injected import strip_injected
+from esker.server.core.conversation.records import Role
+from esker.server.gateway.records import Turn
+
+PREFIX = "gw_"
+_UNSAID = ("thinking", "redacted_thinking")
+
+
+@dataclass(frozen=True, slots=True)
+class KnownTurn:
+    """A turn with its id, and a hash of the conversation up to it."""
+
+    id: str
+    role: Role
+    content: Sequence[Block]
+    history: str
+
+
+def identified(turns: Iterable[Turn]) -> list[KnownTurn]:
+    """Return the turns in which something was said, called or answered, with their ids."""
+    found: list[KnownTurn] = []
+    seen: Counter[str] = Counter()
+    before, history = "", ""
+    for turn in turns:
+        content = [block for block in turn.content if block.get("type") not in _UNSAID]
+        calls, words = _calls(content), _words(content)
+        if not calls and not words:
+            continue
+        digest = _digest(turn.role, *calls) if calls else _digest(turn.role, words, before)
+        history = _digest(history, digest)
+        seen[digest] += 1
+        own = digest if seen[digest] == 1 else _digest(digest, str(seen[digest]))
+        found.append(KnownTurn(f"{PREFIX}{own}", turn.role, content, history))
+        before = _digest(turn.role, words, *calls)
+    return found
+
+
+def _calls(content: Sequence[Block]) -> list[str]:
+    """Return the ids of the calls and results of a turn."""
+    ids = (block.get("id") if block["type"] == "tool_use" else block.get("tool_use_id") for block in content)
+    return [each for each in ids if isinstance(each, str) and each]
+
+
+def _words(content: Sequence[Block]) -> str:
+    """Return the words of a turn, and a hash of each of its images and other blocks."""
+    return "\n".join(filter(None, map(_word, content)))
+
+
+def _word(block: Block) -> str:
+    if block["type"] == "text":
+        return strip_injected(str(block.get("text", "")))
+    counted = {name: value for name, value in block.items() if name != "cache_control"}
+    return hashlib.sha256(json.dumps(counted, sort_keys=True).encode()).hexdigest()
+
+
+def _digest(*parts: str) -> str:
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]

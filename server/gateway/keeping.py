@@ -1,0 +1,161 @@
+"""Keeping what passed through the gateway: the turns of a conversation, and the tokens that each call used.
+
+It happens behind the request. A session's exchanges are kept in their order; one that cannot be kept is tried again
+for some minutes, since nothing but its answer comes again with the next request.
+"""
+
+import asyncio
+import logging
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from esker.server.core.errors import EskerError, NotFound, Unavailable
+from esker.server.core.records import Principal
+from esker.server.gateway.identity import KnownTurn
+from esker.server.gateway.records import ModelAnswer
+from esker.server.usecases.binding import parts_for
+from esker.server.usecases.ingest import IncomingMessage, ingest
+from esker.server.usecases.open_session import SessionRequest, open_session
+from esker.server.usecases.parts import Parts
+from esker.server.usecases.record_usage import UsageRequest, record_usage
+
+log = logging.getLogger(__name__)
+
+_MOST_WAITING = 500
+_BATCH = 500
+_PAUSES = (1.0, 5.0, 20.0, 60.0, 180.0)
+_MOST_SESSIONS = 5_000
+# Seconds that the end of the server waits for what is not kept yet.
+_LAST_SECONDS = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """A request and its answer; `turns` are those of both. `is_fork`: it may begin with turns of another session."""
+
+    who: Principal
+    session: SessionRequest
+    turns: Sequence[KnownTurn]
+    is_fork: bool
+    answer: ModelAnswer | None
+
+
+@dataclass(slots=True)
+class KnownSession:
+    """A session that exchanges were kept in. `kept` is the history up to which its turns are stored."""
+
+    id: str
+    is_ours: bool
+    kept: str = ""
+    waiting: "asyncio.Future[None] | None" = field(default=None)
+
+
+Key = tuple[str, str, str]
+
+
+class Keeper:
+    """Keeps exchanges in the background."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self._sessions: OrderedDict[Key, KnownSession] = OrderedDict()
+        self._last: dict[Key, asyncio.Task[None]] = {}
+
+    async def session(self, who: Principal, asked: SessionRequest) -> KnownSession:
+        """Find or open a session. Raises EskerError."""
+        key = key_of(who, asked)
+        known = self._sessions.get(key)
+        if known is None:
+            stored = await open_session(parts_for(self._parts, who), who.pool_id, replace(asked, kept_by="gateway"))
+            known = self._sessions.setdefault(key, KnownSession(stored.id, stored.kept_by == "gateway"))
+        self._sessions.move_to_end(key)
+        if len(self._sessions) > _MOST_SESSIONS:
+            self._sessions.popitem(last=False)
+        return known
+
+    def forget(self, key: Key) -> None:
+        """Forget a session, which is then looked up again."""
+        self._sessions.pop(key, None)
+
+    def keep(self, exchange: Exchange) -> None:
+        """Keep an exchange after those of its session that came before it."""
+        if len(self._last) >= _MOST_WAITING:
+            self._parts.instruments.gateway_requests.labels("not kept").inc()
+            return
+        key = key_of(exchange.who, exchange.session)
+        before = self._last.get(key)
+        task = asyncio.create_task(self._kept_after(before, exchange))
+        self._last[key] = task
+        task.add_done_callback(lambda done: self._last.pop(key, None) if self._last.get(key) is done else None)
+
+    async def close(self) -> None:
+        """Wait a little for what is not kept yet."""
+        tasks = list(self._last.values())
+        if not tasks:
+            return
+        _, late = await asyncio.wait(tasks, timeout=_LAST_SECONDS)
+        for task in late:
+            task.cancel()
+        await asyncio.gather(*late, return_exceptions=True)
+
+    async def settled(self) -> None:
+        """Wait until everything that came so far is kept."""
+        await asyncio.gather(*self._last.values())
+
+    async def _kept_after(self, before: "asyncio.Task[None] | None", exchange: Exchange) -> None:
+        if before:
+            await asyncio.wait([before])
+        for pause in (*_PAUSES, None):
+            try:
+                await self._keep(exchange)
+            except NotFound:
+                # The session was deleted. Its next request begins it again.
+                self.forget(key_of(exchange.who, exchange.session))
+            except Unavailable as error:
+                if pause is not None:
+                    await asyncio.sleep(pause)
+                    continue
+                self._failed(exchange, error)
+            except EskerError as error:
+                self._failed(exchange, error)
+            except Exception:
+                log.exception("An exchange of %s was not kept", exchange.session.client)
+                self._parts.instruments.gateway_requests.labels("not kept").inc()
+            return
+
+    def _failed(self, exchange: Exchange, error: EskerError) -> None:
+        log.warning("An exchange of %s was not kept: %s", exchange.session.client, error)
+        self._parts.instruments.gateway_requests.labels("not kept").inc()
+
+    async def _keep(self, exchange: Exchange) -> None:
+        who, answer = exchange.who, exchange.answer
+        parts = parts_for(self._parts, who)
+        session = await self.session(who, exchange.session)
+        if session.is_ours:
+            scope = "client" if exchange.is_fork else "session"
+            new = _after(exchange.turns, session.kept)
+            for start in range(0, len(new), _BATCH):
+                batch = [
+                    IncomingMessage(turn.id, turn.role, [*turn.content], id_scope=scope)
+                    for turn in new[start : start + _BATCH]
+                ]
+                await ingest(parts, who.pool_id, session.id, batch, actor=who.actor)
+            if exchange.turns:
+                session.kept = exchange.turns[-1].history
+        if answer and answer.used:
+            used = UsageRequest(answer.used, answer.model, answer.id)
+            await record_usage(parts, who.pool_id, session.id, used)
+
+
+def key_of(who: Principal, session: SessionRequest) -> Key:
+    """Return what tells sessions apart."""
+    return who.pool_id, session.client, session.external_id
+
+
+def _after(turns: Sequence[KnownTurn], history: str) -> Sequence[KnownTurn]:
+    """Return the turns behind the history that is stored; all of them if they do not continue it."""
+    for place in range(len(turns), 0, -1):
+        if turns[place - 1].history == history:
+            return turns[place:]
+    return turns

@@ -1,0 +1,143 @@
+"""Anthropic's Messages API: `POST /v1/messages`."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+
+from esker.server.agents.content import Block, arguments, as_list, as_text
+from esker.server.core.context.prefix import MOST_BREAKPOINTS
+from esker.server.core.json_input import Json, JsonObject, as_object
+from esker.server.core.records import TokenUse
+from esker.server.gateway.counts import count_of
+from esker.server.gateway.json_spans import Span, items, members, replaced, with_item, with_member
+from esker.server.gateway.records import Conversation, Event, ModelAnswer, Protocol, Turn
+
+_EPHEMERAL: Block = {"type": "ephemeral"}
+
+
+def read_request(document: JsonObject) -> Conversation:
+    """Return the conversation of a request."""
+    turns = [
+        Turn("assistant" if each.get("role") == "assistant" else "user", _blocks(each.get("content")))
+        for each in map(as_object, as_list(document.get("messages")))
+        # Clients speak as `system` in the middle of a conversation.
+        if each.get("role") in ("user", "assistant")
+    ]
+    instructions = [
+        str(block.get("text", ""))
+        for each in (document, *map(as_object, as_list(document.get("messages"))))
+        for block in _blocks(each.get("system") or (each.get("content") if each.get("role") == "system" else None))
+    ]
+    return Conversation(as_text(document.get("model")), turns, bool(as_list(document.get("tools"))), instructions)
+
+
+def with_pack(text: str, pack: str) -> str | None:
+    """Return a request with the pack in its system prompt, before the last block with a cache breakpoint.
+
+    There it is inside the prefix that the client caches, and takes no breakpoint of its own. The first block stays
+    the first: providers look there for the client's name.
+    """
+    found = members(text)
+    block: Block = {"type": "text", "text": pack}
+    if "messages" not in found:
+        return None
+    system = found.get("system")
+    if system is None or system.value is None:
+        marked = block | _breakpoint(found)
+        return with_member(text, 0, "system", [marked]) if system is None else _replaced_json(text, system, [marked])
+    if isinstance(system.value, str):
+        own = text[system.start : system.end]
+        written = json.dumps(block | _breakpoint(found), ensure_ascii=False)
+        own_block = f'{{"type":"text","text":{own}}},' if system.value else ""
+        return replaced(text, system, f"[{own_block}{written}]")
+    if not isinstance(system.value, list):
+        return None
+    marks = [place for place, each in enumerate(items(text, system.start)) if "cache_control" in as_object(each.value)]
+    if marks:
+        return with_item(text, system.start, max(1, marks[-1]), block)
+    return with_item(text, system.start, len(system.value), block | _breakpoint(found))
+
+
+def _breakpoint(found: Mapping[str, Span]) -> Block:
+    """Return a cache breakpoint for a block, unless the client has set as many as the API accepts."""
+    marks = sum(_marks(found[name].value) for name in ("tools", "system", "messages") if name in found)
+    return {} if marks >= MOST_BREAKPOINTS else {"cache_control": _EPHEMERAL}
+
+
+def _marks(value: Json) -> int:
+    match value:
+        case list():
+            return sum(map(_marks, value))
+        case dict():
+            return ("cache_control" in value) + _marks(value.get("content"))
+        case _:
+            return 0
+
+
+def _replaced_json(text: str, span: Span, value: Json) -> str:
+    return replaced(text, span, json.dumps(value, ensure_ascii=False))
+
+
+def read_answer(document: JsonObject) -> ModelAnswer:
+    """Return the answer of a request without streaming."""
+    return _answer(document, _blocks(document.get("content")), as_object(document.get("usage")), whole=True)
+
+
+def read_events(events: Iterable[Event]) -> ModelAnswer:
+    """Return the answer that a stream contains."""
+    begun: JsonObject = {}
+    used: JsonObject = {}
+    blocks: dict[int, Block] = {}
+    inputs: dict[int, str] = {}
+    ended = False
+    for name, data in events:
+        index = int(data.get("index") or 0)
+        if name == "message_start":
+            begun = as_object(data.get("message"))
+            used = {**as_object(begun.get("usage"))}
+        elif name == "content_block_start":
+            blocks[index] = {**as_object(data.get("content_block"))}
+        elif name == "content_block_delta":
+            _extend(blocks.setdefault(index, {}), as_object(data.get("delta")), inputs, index)
+        elif name == "message_delta":
+            used |= {key: value for key, value in as_object(data.get("usage")).items() if value is not None}
+        ended = ended or name == "message_stop"
+    for index, written in inputs.items():
+        blocks[index]["input"] = arguments(written)
+    return _answer(begun, [blocks[index] for index in sorted(blocks)], used, whole=ended)
+
+
+def _extend(block: Block, delta: JsonObject, inputs: dict[int, str], index: int) -> None:
+    match delta:
+        case {"type": "text_delta", "text": str(text)}:
+            block["text"] = str(block.get("text", "")) + text
+        case {"type": "thinking_delta", "thinking": str(text)}:
+            block["thinking"] = str(block.get("thinking", "")) + text
+        case {"type": "input_json_delta", "partial_json": str(text)}:
+            inputs[index] = inputs.get(index, "") + text
+        case _:
+            pass
+
+
+def _answer(document: JsonObject, blocks: Sequence[Block], used: JsonObject, *, whole: bool) -> ModelAnswer:
+    counted = TokenUse(
+        input_tokens=count_of(used, "input_tokens"),
+        output_tokens=count_of(used, "output_tokens"),
+        cache_write_tokens=count_of(used, "cache_creation_input_tokens"),
+        cache_read_tokens=count_of(used, "cache_read_input_tokens"),
+    )
+    return ModelAnswer(
+        id=as_text(document.get("id")),
+        model=as_text(document.get("model")),
+        turns=[Turn("assistant", blocks)] if blocks else [],
+        used=counted if used else None,
+        whole=whole,
+    )
+
+
+def _blocks(content: Json) -> list[Block]:
+    if isinstance(content, str):
+        return [{"type": "text", "text": content}] if content else []
+    return [block for block in as_list(content) if isinstance(block, dict)]
+
+
+MESSAGES = Protocol("messages", read_request, with_pack, read_answer, read_events)

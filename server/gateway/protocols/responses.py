@@ -1,0 +1,115 @@
+"""OpenAI's Responses API: `POST /v1/responses`."""
+
+from collections.abc import Iterable, Iterator
+
+from esker.server.agents.content import (
+    Block,
+    as_list,
+    as_text,
+    call_block,
+    image_at,
+    joined,
+    result_block,
+    result_text,
+    text_block,
+)
+from esker.server.core.json_input import Json, JsonObject, as_object
+from esker.server.core.records import TokenUse
+from esker.server.gateway.counts import count_of
+from esker.server.gateway.json_spans import members, replaced, with_item
+from esker.server.gateway.records import Conversation, Event, ModelAnswer, Protocol, Turn
+
+_ENDS = frozenset({"response.completed", "response.incomplete", "response.failed"})
+
+
+def read_request(document: JsonObject) -> Conversation:
+    """Return the conversation of a request."""
+    given = document.get("input")
+    entries = [as_object(each) for each in as_list(given)]
+    if isinstance(given, str):
+        entries = [{"role": "user", "content": given}]
+    instructions = [str(document.get("instructions") or "")]
+    instructions += [joined(each.get("content")) for each in entries if each.get("role") in ("system", "developer")]
+    instructions += [text for each in entries if (text := joined(each.get("content"))).startswith("<environment_")]
+    offers_tools = bool(as_list(document.get("tools")))
+    return Conversation(as_text(document.get("model")), list(_turns(entries)), offers_tools, instructions)
+
+
+def with_pack(text: str, pack: str) -> str | None:
+    """Return a request with the pack as its first item, a developer's message.
+
+    A request that continues a stored answer gets none: the request that began the chain has it.
+    """
+    found = members(text)
+    given = found.get("input")
+    if given is None or (found.get("previous_response_id") and found["previous_response_id"].value is not None):
+        return None
+    item: Block = {"type": "message", "role": "developer", "content": [{"type": "input_text", "text": pack}]}
+    if isinstance(given.value, str):
+        own = text[given.start : given.end]
+        in_list = replaced(text, given, f'[{{"type":"message","role":"user","content":{own}}}]')
+        return with_item(in_list, given.start, 0, item)
+    return with_item(text, given.start, 0, item) if isinstance(given.value, list) else None
+
+
+def read_answer(document: JsonObject) -> ModelAnswer:
+    """Return the answer of a request without streaming."""
+    return _answer(document, [as_object(each) for each in as_list(document.get("output"))], whole=True)
+
+
+def read_events(events: Iterable[Event]) -> ModelAnswer:
+    """Return the answer that a stream contains. Some servers repeat its items at the end, others do not."""
+    last: JsonObject = {}
+    done: list[JsonObject] = []
+    ended = False
+    for name, data in events:
+        if name == "response.output_item.done":
+            done.append(as_object(data.get("item")))
+        elif name in _ENDS or name == "response.created":
+            last = as_object(data.get("response"))
+            ended = ended or name in _ENDS
+    return _answer(last, done, whole=ended)
+
+
+def _answer(document: JsonObject, output: list[JsonObject], *, whole: bool) -> ModelAnswer:
+    used = as_object(document.get("usage"))
+    cached = count_of(as_object(used.get("input_tokens_details")), "cached_tokens")
+    counted = TokenUse(
+        input_tokens=max(0, count_of(used, "input_tokens") - cached),
+        output_tokens=count_of(used, "output_tokens"),
+        cache_read_tokens=cached,
+    )
+    return ModelAnswer(
+        id=as_text(document.get("id")),
+        model=as_text(document.get("model")),
+        turns=list(_turns(output)),
+        used=counted if used else None,
+        whole=whole,
+    )
+
+
+def _turns(entries: Iterable[JsonObject]) -> Iterator[Turn]:
+    for each in entries:
+        kind = str(each.get("type") or "message")
+        call = str(each.get("call_id") or each.get("id") or "")
+        if kind == "message" and each.get("role") in ("user", "assistant"):
+            yield Turn("assistant" if each["role"] == "assistant" else "user", list(_content(each.get("content"))))
+        elif kind.endswith("_call"):
+            given = each.get("arguments") or each.get("input") or each.get("action")
+            yield Turn("assistant", [call_block(call, each.get("name") or kind.removesuffix("_call"), given)])
+        elif kind.endswith("_call_output"):
+            yield Turn("user", [result_block(call, result_text(each.get("output")))])
+
+
+def _content(content: Json) -> Iterator[Block]:
+    if isinstance(content, str):
+        yield text_block(content)
+    for part in map(as_object, as_list(content)):
+        if part.get("type") == "input_image":
+            if image := image_at(part.get("image_url")):
+                yield image
+        elif isinstance(text := part.get("text") or part.get("refusal"), str):
+            yield text_block(text)
+
+
+RESPONSES = Protocol("responses", read_request, with_pack, read_answer, read_events)

@@ -1,0 +1,75 @@
+"""The parts of a model request and of its answer that the gateway reads, in the blocks of the Messages API."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from esker.server.agents.content import Block
+from esker.server.core.conversation.records import Role
+from esker.server.core.json_input import JsonObject
+from esker.server.core.records import TokenUse
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One entry of a conversation."""
+
+    role: Role
+    content: Sequence[Block]
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """The conversation that a request continues; `instructions` are the texts of its system prompt."""
+
+    model: str | None
+    turns: Sequence[Turn]
+    offers_tools: bool
+    instructions: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ModelAnswer:
+    """A model's answer; `used` is None if the provider did not say. An answer that was cut off is not `whole`."""
+
+    id: str | None = None
+    model: str | None = None
+    turns: Sequence[Turn] = ()
+    used: TokenUse | None = None
+    whole: bool = False
+
+
+class Event(NamedTuple):
+    """A server-sent event whose data is a JSON object."""
+
+    name: str
+    data: JsonObject
+
+
+@dataclass(frozen=True, slots=True)
+class Protocol:
+    """A provider's protocol: how to read its requests and answers, and where the pack goes.
+
+    `with_pack` takes the text of a request and returns it with the pack, every other character as it was, or None if
+    the request has no place for it.
+    """
+
+    name: str
+    read_request: Callable[[JsonObject], Conversation]
+    with_pack: Callable[[str, str], str | None]
+    read_answer: Callable[[JsonObject], ModelAnswer]
+    read_events: Callable[[Iterable[Event]], ModelAnswer]
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who sent a request, as far as it says: its client, its session there, its directory and project.
+
+    `is_part`: it comes from a sub-agent, which has the session of the agent that started it.
+    """
+
+    client: str
+    session: str | None = None
+    cwd: str | None = None
+    project: str | None = None
+    agent: str | None = field(default=None)

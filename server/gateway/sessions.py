@@ -1,0 +1,61 @@
+"""Which session a request belongs to, if its client does not say: the one whose history it continues."""
+
+import uuid
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from esker.server.gateway.identity import PREFIX, KnownTurn
+
+_MOST_HISTORIES = 50_000
+
+
+class Place(NamedTuple):
+    """A session by its client's name for it; `is_fork` says that it begins with turns of another one."""
+
+    session: str
+    is_fork: bool = False
+
+
+class Histories:
+    """The histories of conversations: a hash of each one that was sent, and the session that it was sent in.
+
+    A request that continues the latest history of a session belongs to it. One that continues an earlier history is a
+    fork or a rewind, and begins a session.
+    """
+
+    def __init__(self) -> None:
+        self._sessions: OrderedDict[tuple[str, str], str] = OrderedDict()
+        self._latest: dict[tuple[str, str], str] = {}
+
+    def place(self, owner: str, turns: Sequence[KnownTurn]) -> Place | None:
+        """Return the session of the latest turns that are known, or None if no turn is.
+
+        `owner` keeps apart what belongs to different pools and clients.
+        """
+        for turn in reversed(turns):
+            session = self._sessions.get((owner, turn.history))
+            if session is None:
+                continue
+            if self._latest.get((owner, session)) == turn.history:
+                return Place(session)
+            return Place(new_session(), is_fork=True)
+        return None
+
+    def note(self, owner: str, session: str, turns: Sequence[KnownTurn]) -> None:
+        """Remember the history of a session as its latest."""
+        if not turns:
+            return
+        latest = turns[-1].history
+        self._latest[owner, session] = latest
+        self._sessions[owner, latest] = session
+        self._sessions.move_to_end((owner, latest))
+        while len(self._sessions) > _MOST_HISTORIES:
+            key, forgotten = self._sessions.popitem(last=False)
+            if self._latest.get((key[0], forgotten)) == key[1]:
+                del self._latest[key[0], forgotten]
+
+
+def new_session() -> str:
+    """Return a name for a session that has none."""
+    return f"{PREFIX}{uuid.uuid4().hex}"

@@ -1,0 +1,96 @@
+"""Sending requests to the providers that the settings name, and to no others."""
+
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager
+
+import httpx2
+
+from esker.server.core.errors import NotFound, Unavailable
+from esker.server.gateway.encodings import accepted
+
+Header = tuple[bytes, bytes]
+
+_CONNECT_SECONDS = 10.0
+_KEPT_CONNECTIONS = 64
+# RFC 9110, 7.6.1: they concern one connection.
+_OF_CONNECTION = frozenset(
+    "connection keep-alive proxy-authenticate proxy-authorization proxy-connection te trailer transfer-encoding"
+    " upgrade".split()
+)
+# They are written anew, or say who is behind a proxy in front of Esker.
+_NOT_SENT_ON = frozenset({"host", "content-length", "expect", "forwarded", "via", "x-real-ip"})
+_PREFIXES_NOT_SENT_ON = ("x-esker-", "x-forwarded-")
+_NOT_SENT_BACK = frozenset({"date"})
+
+
+class Upstreams:
+    """The providers by name, and the connections to them."""
+
+    def __init__(self, addresses: Mapping[str, str]) -> None:
+        """`addresses` have no slash at their end."""
+        self._addresses = addresses
+        limits = httpx2.Limits(max_connections=None, max_keepalive_connections=_KEPT_CONNECTIONS)
+        # A model may think for many minutes; the client gives up when it wants to.
+        timeout = httpx2.Timeout(None, connect=_CONNECT_SECONDS)
+        self._http = httpx2.AsyncClient(limits=limits, timeout=timeout, trust_env=False, follow_redirects=False)
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._http.aclose()
+
+    def address(self, name: str, path: str, query: bytes) -> str:
+        """Return the address of a path at a provider. Raises NotFound for a provider that is not named."""
+        if name not in self._addresses:
+            known = ", ".join(sorted(self._addresses))
+            raise NotFound(
+                f"The gateway knows no provider {name[:40]!r}; it knows {known}.",
+                hint="ESKER_GATEWAY_UPSTREAMS adds providers.",
+            )
+        question = f"?{query.decode('latin-1')}" if query else ""
+        return f"{self._addresses[name]}/{path}{question}"
+
+    @asynccontextmanager
+    async def sent(
+        self, method: str, address: str, headers: Sequence[Header], body: bytes
+    ) -> AsyncGenerator[httpx2.Response]:
+        """Send a request; the answer's bytes are read with `aiter_raw`. Raises Unavailable if nobody answers."""
+        # Not by the client's methods, which would add headers of their own.
+        request = httpx2.Request(method, address, headers=[*headers], content=body)
+        try:
+            answer = await self._http.send(request, stream=True)
+        except (httpx2.TransportError, httpx2.InvalidURL) as error:
+            host = httpx2.URL(address).host
+            raise Unavailable(f"The gateway got no answer from {host}: {error or type(error).__name__}.") from error
+        try:
+            yield answer
+        finally:
+            await answer.aclose()
+
+
+def sent_on(headers: Sequence[Header], *, is_rewritten: bool) -> list[Header]:
+    """Return the headers that a provider gets. A body that was rewritten is no longer compressed."""
+    named = _named_by_connection(headers)
+    kept: list[Header] = []
+    for name, value in headers:
+        lower = name.decode("latin-1").lower()
+        if lower in _OF_CONNECTION or lower in _NOT_SENT_ON or lower in named:
+            continue
+        if lower.startswith(_PREFIXES_NOT_SENT_ON) or (is_rewritten and lower == "content-encoding"):
+            continue
+        if lower == "accept-encoding":
+            value = accepted(value.decode("latin-1")).encode()
+        kept.append((name, value))
+    return kept
+
+
+def sent_back(headers: Sequence[Header]) -> list[Header]:
+    """Return the headers of a provider's answer that the client gets."""
+    named = _named_by_connection(headers)
+    dropped = _OF_CONNECTION | _NOT_SENT_BACK | named
+    return [(name.lower(), value) for name, value in headers if name.decode("latin-1").lower() not in dropped]
+
+
+def _named_by_connection(headers: Sequence[Header]) -> frozenset[str]:
+    """Return the headers that the Connection header says to concern one connection."""
+    values = [value.decode("latin-1").lower() for name, value in headers if name.lower() == b"connection"]
+    return frozenset(each.strip() for value in values for each in value.split(","))

@@ -1,0 +1,215 @@
+"""The gateway with the Messages API: bytes as they came, the pack in its place, the transcript kept once."""
+
+import asyncio
+import json
+from typing import Any
+
+import httpx2
+import pytest
+
+from tests.support.api import until
+from tests.support.upstream import Said, Upstream, messages_stream
+
+SESSION = "0b6f1c1e-0000-4000-8000-000000000001"
+CLAUDE = {
+    "user-agent": "claude-cli/2.1.332 (external, sdk-cli)",
+    "x-claude-code-session-id": SESSION,
+    "x-api-key": "sk-of-the-user",
+    "anthropic-version": "2023-06-01",
+}
+TOOLS = [{"name": "Bash", "description": "Run a command", "input_schema": {"type": "object"}}]
+IDENTITY = {"type": "text", "text": "You are a careful engineer.", "cache_control": {"type": "ephemeral"}}
+RULES = {"type": "text", "text": "Rules of the house.", "cache_control": {"type": "ephemeral"}}
+
+
+def text(words: str) -> dict[str, Any]:
+    """Return a text block."""
+    return {"type": "text", "text": words}
+
+
+def request(*turns: tuple[str, Any], **more: Any) -> dict[str, Any]:
+    """Return a request with tools."""
+    messages = [{"role": role, "content": content} for role, content in turns]
+    return {"model": "claude-sonnet-5", "max_tokens": 64, "system": [IDENTITY, RULES], "tools": TOOLS} | {
+        "messages": messages,
+        "stream": True,
+        **more,
+    }
+
+
+async def sent(agent: httpx2.AsyncClient, body: Any, **headers: str) -> httpx2.Response:
+    """Send a request through the gateway."""
+    content = body if isinstance(body, bytes) else json.dumps(body).encode()
+    own = {"content-type": "application/json", **CLAUDE, **headers}
+    return await agent.post("/gateway/model/v1/messages?beta=true", content=content, headers=own)
+
+
+async def stored(agent: httpx2.AsyncClient, session: str, count: int) -> list[dict[str, Any]]:
+    """Return the messages of a session of Claude Code, as soon as there are so many."""
+    path = f"/v1/sessions?external_id={session}"
+    [found] = (await until(agent, path, lambda listed: listed["sessions"]))["sessions"]
+    shown = await until(agent, f"/v1/sessions/{found['id']}/messages", lambda page: len(page["messages"]) >= count)
+    return shown["messages"]
+
+
+async def test_a_stream_arrives_byte_for_byte_as_the_provider_sends_it(
+    agent: httpx2.AsyncClient, provider: Upstream
+) -> None:
+    gate = asyncio.Event()
+    chunks = messages_stream(text("Hello."))
+    provider.say(Said(chunks, gate=gate))
+    body = json.dumps(request(("user", "Hi."))).encode()
+    arrived: list[bytes] = []
+    own = {"content-type": "application/json", **CLAUDE}
+    async with agent.stream("POST", "/gateway/model/v1/messages", content=body, headers=own) as answer:
+        async for chunk in answer.aiter_raw():
+            arrived.append(chunk)
+            # The rest is sent only after the beginning has arrived here.
+            gate.set()
+    assert arrived[0] == chunks[0]
+    assert b"".join(arrived) == b"".join(chunks)
+
+
+async def test_the_users_key_goes_to_the_provider_and_nothing_of_esker_does(
+    agent: httpx2.AsyncClient, provider: Upstream
+) -> None:
+    provider.say(Said(messages_stream(text("Hello."))))
+    await sent(agent, request(("user", "Hi.")), **{"x-esker-project": "acme/shop", "x-esker-client": "mine"})
+    [arrived] = provider.arrived
+    names = [name for name, _ in arrived.headers]
+    assert dict(arrived.headers)["x-api-key"] == "sk-of-the-user"
+    assert arrived.path == "/v1/messages?beta=true"
+    assert not [name for name in names if name.startswith("x-esker")]
+    assert len(names) == len(set(names))
+    assert names.count("user-agent") == 1
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"{", b"[1, 2]", b'{"messages": 7}', b'{"messages": [{"role": 1}]}', b"\xff\xfe"]
+)
+async def test_a_request_that_is_not_understood_is_passed_on_as_it_came(
+    agent: httpx2.AsyncClient, provider: Upstream, body: bytes
+) -> None:
+    provider.say(Said([b'{"type":"error"}'], status=400, headers={"content-type": "application/json"}))
+    answer = await sent(agent, body)
+    assert (answer.status_code, answer.content) == (400, b'{"type":"error"}')
+    assert provider.arrived[0].body == body
+
+
+async def test_the_pack_stands_before_the_last_breakpoint_of_the_system_prompt_and_stays_the_same(
+    agent: httpx2.AsyncClient, provider: Upstream
+) -> None:
+    await agent.post("/v1/memories", json={"content": "The shop deploys on Fridays.", "kind": "manual"})
+    provider.say(Said(messages_stream(text("Hello."))))
+    original = json.dumps(request(("user", "Hi."))).encode()
+    await sent(agent, original)
+    await agent.post("/v1/memories", json={"content": "The shop closes at noon.", "kind": "manual"})
+    await sent(agent, request(("user", "Hi."), ("assistant", [text("Hello.")]), ("user", "And now?")))
+    first, second = (arrived.json["system"] for arrived in provider.arrived)
+    assert [block["text"] for block in (first[0], first[2])] == [IDENTITY["text"], RULES["text"]]
+    assert "deploys on Fridays" in first[1]["text"]
+    assert "cache_control" not in first[1]
+    assert first == second
+    # Every other byte is as the client wrote it.
+    sent_text, pack = provider.arrived[0].body.decode(), json.dumps(first[1], ensure_ascii=False)
+    assert sent_text.replace(f"{pack},", "", 1).encode() == original
+
+
+async def test_a_conversation_is_kept_once_however_often_it_is_sent(
+    agent: httpx2.AsyncClient, provider: Upstream
+) -> None:
+    call = {"type": "tool_use", "id": "toolu_1", "name": "Bash", "input": {"command": "ls"}}
+    result = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "cart.py"}
+    provider.say(Said(messages_stream(text("I look."), call)), Said(messages_stream(text("One file."), number=2)))
+    asked = [text("<system-reminder>\nbe brief\n</system-reminder>"), text("Which files are there?")]
+    await sent(agent, request(("user", asked)))
+    marked = {**result, "cache_control": {"type": "ephemeral"}}
+    history = [("user", asked), ("assistant", [text("I look."), call]), ("user", [marked])]
+    await sent(agent, request(*history))
+    await sent(agent, request(*history))  # a retry
+    unmarked = [*history[:2], ("user", [result]), ("assistant", [text("One file.")]), ("user", "Thanks.")]
+    await sent(agent, request(*unmarked))
+    messages = await stored(agent, SESSION, 6)
+    assert [(each["role"], [block["type"] for block in each["content"]]) for each in messages] == [
+        ("user", ["text", "text"]),
+        ("assistant", ["text", "tool_use"]),
+        ("user", ["tool_result"]),
+        ("assistant", ["text"]),
+        ("user", ["text"]),
+        ("assistant", ["text"]),
+    ]
+    assert messages[1]["content"][1]["input"] == {"command": "ls"}
+
+
+async def test_usage_is_recorded_as_the_provider_reports_it(agent: httpx2.AsyncClient, provider: Upstream) -> None:
+    chunks = messages_stream(text("Hello."), cache_read_input_tokens=7, cache_creation_input_tokens=5)
+    provider.say(Said(chunks))
+    await sent(agent, request(("user", "Hi.")))
+    await stored(agent, SESSION, 2)
+    [session] = (await agent.get(f"/v1/sessions?external_id={SESSION}")).json()["sessions"]
+    shown = await until(agent, f"/v1/sessions/{session['id']}/memory", lambda memory: memory["usage"])
+    used = shown["usage"]
+    assert used["calls"] == 1
+    assert (used["input_tokens"], used["output_tokens"]) == (100, 20)
+    assert (used["cache_read_tokens"], used["cache_write_tokens"]) == (7, 5)
+
+
+async def test_a_title_request_is_neither_kept_nor_given_the_pack(
+    agent: httpx2.AsyncClient, provider: Upstream
+) -> None:
+    provider.say(Said(messages_stream(text("A title"))))
+    body = json.dumps(
+        {"model": "m", "messages": [{"role": "user", "content": "Make a title"}], "stream": True}
+    ).encode()
+    await sent(agent, body)
+    assert provider.arrived[0].body == body
+    await sent(agent, request(("user", "Hi.")))
+    assert [each["text"] for each in await stored(agent, SESSION, 2)] == ["Hi.", "A title"]
+
+
+async def test_a_session_that_hooks_opened_is_left_to_them(agent: httpx2.AsyncClient, provider: Upstream) -> None:
+    await agent.post("/v1/memories", json={"content": "The shop deploys on Fridays.", "kind": "manual"})
+    await agent.post("/v1/sessions", json={"client": "claude-code", "external_id": SESSION})
+    provider.say(Said(messages_stream(text("Hello."))))
+    body = json.dumps(request(("user", "Hi."))).encode()
+    await sent(agent, body)
+    assert provider.arrived[0].body == body
+    [session] = (await agent.get(f"/v1/sessions?external_id={SESSION}")).json()["sessions"]
+    await until(agent, f"/v1/sessions/{session['id']}/memory", lambda memory: memory["usage"])
+    assert (await agent.get(f"/v1/sessions/{session['id']}/messages")).json()["messages"] == []
+
+
+async def test_a_sub_agent_has_a_session_of_its_own(agent: httpx2.AsyncClient, provider: Upstream) -> None:
+    provider.say(Said(messages_stream(text("Done."))))
+    await sent(agent, request(("user", "Look at the files.")), **{"x-claude-code-agent-id": "a5883"})
+    assert [each["text"] for each in await stored(agent, f"{SESSION}/agent-a5883", 2)] == [
+        "Look at the files.",
+        "Done.",
+    ]
+
+
+async def test_a_client_that_goes_away_ends_the_providers_work(agent: httpx2.AsyncClient, provider: Upstream) -> None:
+    provider.say(Said(messages_stream(text("Hello.")), gate=asyncio.Event()))
+    own = {"content-type": "application/json", **CLAUDE}
+    body = json.dumps(request(("user", "Hi.")))
+    async with agent.stream("POST", "/gateway/model/v1/messages", content=body, headers=own) as answer:
+        await anext(answer.aiter_raw())
+    await asyncio.wait_for(provider.gone.wait(), 30)
+    # The question is kept, and the broken answer is not.
+    assert [each["text"] for each in await stored(agent, SESSION, 1)] == ["Hi."]
+
+
+async def test_an_excluded_project_passes_unread(agent: httpx2.AsyncClient, provider: Upstream) -> None:
+    provider.say(Said(messages_stream(text("Hello."))))
+    body = json.dumps(request(("user", "Hi."))).encode()
+    await sent(agent, body, **{"x-esker-project": "acme/hidden"})
+    assert provider.arrived[0].body == body
+    assert (await agent.get("/v1/sessions")).json()["sessions"] == []
+
+
+async def test_only_named_providers_are_reached(agent: httpx2.AsyncClient) -> None:
+    answer = await agent.post("/gateway/elsewhere/v1/messages", json={}, headers=CLAUDE)
+    assert answer.status_code == 404
+    assert "anthropic, chatgpt, gemini, model, openai" in answer.json()["detail"]
+    answer = await agent.post("/gateway/model/v1/%2e%2e/messages", json={}, headers=CLAUDE)
+    assert answer.status_code == 422
