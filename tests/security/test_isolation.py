@@ -292,6 +292,7 @@ OTHER_VERBS = {
     "worker": "works for all pools",
     "mcp": "has the tools above, over the routes above",
     "hook": "opens sessions and sends messages, as the routes above",
+    "gateway": "starts a program of the user, whose requests take the route above",
     "demo": "runs a server of its own",
     "openapi": "describes routes and reads nothing",
     "install": "writes files of clients",

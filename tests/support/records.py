@@ -107,6 +107,7 @@ def session(**changes: Any) -> StoredSession:
         "created_at": NOON,
         "begun_at": NOON,
         "last_sent_at": None,
+        "kept_by": "client",
     }
     return StoredSession(**(values | changes))
 

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, TypeVar, get_args
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from esker.server.core.clock import EARLIEST, LATEST, zone
-from esker.server.core.conversation.records import Role
+from esker.server.core.conversation.records import KeptBy, Role
 from esker.server.core.errors import InvalidInput
 from esker.server.core.facts.records import ReflectionState
 from esker.server.core.invalid_values import problem_with
@@ -129,6 +129,7 @@ class SessionLine(_StrictLine):
     suggested_continuation: str | None
     thread_title: str | None
     created_at: Timestamp
+    kept_by: KeptBy = "client"
     events: list[EventLine]
     pack: PackLine | None
 

@@ -12,7 +12,7 @@ SELECT line.id, row_to_json(line)::text
 FROM (
     SELECT 'session' AS type, s.id, s.client, s.external_id, s.project, s.cwd, s.timezone, s.effective_context,
            s.last_seq, s.observed_seq, s.last_received_at, s.reflect_at_tokens, s.pack_version, s.current_task,
-           s.suggested_continuation, s.thread_title, s.created_at,
+           s.suggested_continuation, s.thread_title, s.created_at, s.kept_by,
            (SELECT coalesce(json_agg(row_to_json(event) ORDER BY event.received_at, event.kind, event.dedupe_key), '[]')
             FROM (SELECT e.kind, e.dedupe_key, e.received_at FROM session_events e WHERE e.session_id = s.id) AS event
            ) AS events,

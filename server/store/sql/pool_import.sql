@@ -17,7 +17,7 @@ WITH new AS MATERIALIZED (
     SELECT * FROM jsonb_to_recordset(%(rows)s::jsonb) AS new (
         id text, client text, external_id text, project text, cwd text, timezone text, effective_context int,
         last_received_at timestamptz, reflect_at_tokens bigint, pack_version int, current_task text,
-        suggested_continuation text, thread_title text, created_at timestamptz, events jsonb)
+        suggested_continuation text, thread_title text, created_at timestamptz, kept_by text, events jsonb)
 ), events AS (
     INSERT INTO session_events (pool_id, session_id, dedupe_key, kind, received_at)
     SELECT current_pool(), new.id, event.dedupe_key, event.kind, event.received_at
@@ -26,9 +26,10 @@ WITH new AS MATERIALIZED (
 )
 INSERT INTO sessions (pool_id, id, client, external_id, project, cwd, timezone, effective_context, last_received_at,
                       reflect_at_tokens, pack_version, current_task, suggested_continuation, thread_title, created_at,
-                      begun_at)
+                      begun_at, kept_by)
 SELECT current_pool(), id, client, external_id, project, cwd, timezone, effective_context, last_received_at,
-       reflect_at_tokens, pack_version, current_task, suggested_continuation, thread_title, created_at, created_at
+       reflect_at_tokens, pack_version, current_task, suggested_continuation, thread_title, created_at, created_at,
+       coalesce(kept_by, 'client')
 FROM new
 
 -- name: add_events
