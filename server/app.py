@@ -95,31 +95,13 @@ def make_app(parts: Parts, local_token: str | None = None, exclude: Callable[[],
     tools = McpLater(backend_of(parts))
     gateway = Gateway(parts, exclude)
 
-    @asynccontextmanager
-    async def lifespan(_: FastAPI) -> AsyncGenerator[None]:
-        async with AsyncExitStack() as stack:
-            await stack.enter_async_context(parts.database)
-            providers = (
-                parts.observer,
-                parts.reflector,
-                parts.embedders,
-                parts.paraphrases,
-                parts.reranking,
-                parts.processes,
-            )
-            for provider in filter(None, providers):
-                stack.push_async_callback(provider.close)
-            for loading in filter(None, (parts.embedders, parts.reranking)):
-                loading.start()
-            stack.push_async_callback(gateway.close)
-            await stack.enter_async_context(beside("the tools", tools.run))
-            await stack.enter_async_context(ending_abandoned_leases(parts))
-            await stack.enter_async_context(beside("the job runner", lambda: run_jobs(parts)))
-            await stack.enter_async_context(beside("the watch on the event loop", lambda: watch_loop(parts)))
-            await stack.enter_async_context(beside("the upkeep", lambda: keep_up(parts)))
-            yield
-
-    app = FastAPI(title="Esker", version=VERSION, lifespan=lifespan, docs_url=None, redoc_url=None)
+    app = FastAPI(
+        title="Esker",
+        version=VERSION,
+        lifespan=lambda _: _running(parts, tools, gateway),
+        docs_url=None,
+        redoc_url=None,
+    )
     app.state.parts = parts
     app.state.metrics = metrics
     app.state.unready = []
@@ -129,7 +111,6 @@ def make_app(parts: Parts, local_token: str | None = None, exclude: Callable[[],
     app.state.stopping = asyncio.Event()
     app.state.login_links = LoginLinks(time.monotonic)
     app.state.bodies = bodies
-    app.state.gateway = gateway
     problems.install(app)
     document.install(app)
     for routes in (sessions, memories, forgetting, briefing, projects, reflections, pool_file, spend, audit, health):
@@ -151,6 +132,32 @@ def make_app(parts: Parts, local_token: str | None = None, exclude: Callable[[],
     app.add_middleware(Requests)
     app.add_middleware(Measured, metrics=metrics)
     return app
+
+
+@asynccontextmanager
+async def _running(parts: Parts, tools: McpLater, gateway: Gateway) -> AsyncGenerator[None]:
+    """Open the database, load the models, and run the work beside requests while the block runs."""
+    async with AsyncExitStack() as stack:
+        await stack.enter_async_context(parts.database)
+        providers = (
+            parts.observer,
+            parts.reflector,
+            parts.embedders,
+            parts.paraphrases,
+            parts.reranking,
+            parts.processes,
+        )
+        for provider in filter(None, providers):
+            stack.push_async_callback(provider.close)
+        for loading in filter(None, (parts.embedders, parts.reranking)):
+            loading.start()
+        stack.push_async_callback(gateway.close)
+        await stack.enter_async_context(beside("the tools", tools.run))
+        await stack.enter_async_context(ending_abandoned_leases(parts))
+        await stack.enter_async_context(beside("the job runner", lambda: run_jobs(parts)))
+        await stack.enter_async_context(beside("the watch on the event loop", lambda: watch_loop(parts)))
+        await stack.enter_async_context(beside("the upkeep", lambda: keep_up(parts)))
+        yield
 
 
 def make_embedders(settings: Settings) -> QueryEmbedders | None:

@@ -87,12 +87,6 @@ class Gateway:
         await self._keeper.close()
         await self._upstreams.close()
 
-    async def settled(self) -> None:
-        """Wait until everything that passed through is kept."""
-        while self._tasks:
-            await asyncio.gather(*self._tasks)
-        await self._keeper.settled()
-
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, and its answer back."""
         try:

@@ -99,10 +99,6 @@ class Keeper:
             task.cancel()
         await asyncio.gather(*late, return_exceptions=True)
 
-    async def settled(self) -> None:
-        """Wait until everything that came so far is kept."""
-        await asyncio.gather(*self._last.values())
-
     async def _kept_after(self, before: "asyncio.Task[None] | None", exchange: Exchange) -> None:
         if before:
             await asyncio.wait([before])
