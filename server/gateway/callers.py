@@ -1,4 +1,4 @@
-"""Who sent a request, from its headers and body: each client says it in its own way."""
+"""The sender of a request, from its headers and body: each client names itself in its own way."""
 
 import json
 import re

@@ -1,7 +1,7 @@
 """The parts of a model request and of its answer that the gateway reads, in the blocks of the Messages API."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from esker.server.agents.content import Block
@@ -63,13 +63,13 @@ class Protocol:
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who sent a request, as far as it says: its client, its session there, its directory and project.
+    """The sender of a request, as far as it says: its client, its session there, its directory and project.
 
-    `is_part`: it comes from a sub-agent, which has the session of the agent that started it.
+    `agent` is the sub-agent that sent it, or None for the agent itself.
     """
 
     client: str
     session: str | None = None
     cwd: str | None = None
     project: str | None = None
-    agent: str | None = field(default=None)
+    agent: str | None = None

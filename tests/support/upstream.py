@@ -31,13 +31,12 @@ class Arrived:
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """An answer: its chunks are sent one by one, each when the one before has been read by `gates`."""
+    """An answer in chunks; those after the first one wait for `gate`, if there is one."""
 
     chunks: Sequence[bytes]
     status: int = 200
     headers: dict[str, str] = field(default_factory=lambda: {"content-type": "text/event-stream"})
     gate: asyncio.Event | None = None
-    """What the chunks after the first one wait for."""
 
 
 @dataclass(slots=True)
