@@ -118,15 +118,31 @@ def _send(
         module = "esker.server.agents.capture"
         return lambda: getattr(import_module(module).Capture(settings, event, project, environ), method)()
 
+    def has_started() -> bool:
+        try:
+            module = import_module("esker.server.agents.server_start")
+            return module.Autostart(settings.state_dir).start(settings.url)
+        except (EskerError, OSError) as error:
+            write(f"The server was not started: {error}")
+            return False
+
+    def start_and_catch_up() -> None:
+        has_started()
+        work("catch_up")()
+
+    def catch_up_if_started() -> None:
+        if has_started():
+            work("catch_up")()
+
     match event.step:
         case "start":
-            in_background(None, work("catch_up"), 0.0, write)
+            in_background(None, start_and_catch_up, 0.0, write)
         case "prompt" if event.transcript is None:
             # A prompt that is kept before its hook ends cannot be overtaken by the answer.
-            in_background(work("keep_prompt"), work("catch_up"), settings.hook_seconds, write)
+            in_background(work("keep_prompt"), start_and_catch_up, settings.hook_seconds, write)
         case "prompt":
             pass
         case step:
             is_silent = HookState(settings.state_dir, event.received_at).is_silent(settings.url)
             patience = 0.0 if is_silent else min(_PATIENCE[step], settings.hook_seconds)
-            in_background(work("transcript"), None, patience, write)
+            in_background(work("transcript"), catch_up_if_started, patience, write)
