@@ -10,8 +10,8 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
+from esker.server.core.sized_cache import cached_up_to
 from esker.server.core.text.labels import without_label, without_notes
 from esker.server.core.text.languages import ENGLISH, STOP_WORDS
 from esker.server.core.text.terms import terms
@@ -51,7 +51,7 @@ _SHORT_FORMS = [(re.compile(short, re.IGNORECASE), long) for short, long in grou
 _OPENS_SENTENCE = frozenset('.!?:;\n•→—("“„«`*')
 
 
-@lru_cache(20_000)
+@cached_up_to(200_000)
 def _key(word: str) -> str:
     """Return the first term of a word, or the word itself if it has none."""
     return next(iter(terms(word)), word)
@@ -105,8 +105,8 @@ class Fingerprint:
     past: frozenset[str]
 
 
-# A row is compared with many others, so its fingerprint is needed again and again.
-@lru_cache(4_000)
+# A row is compared with many others, so its fingerprint is needed again and again; it has 130 bytes for a character.
+@cached_up_to(250_000)
 def fingerprint(text: str) -> Fingerprint:
     """Return the fingerprint of a row's text, without its label and its notes about older rows."""
     plain = _plain(text)

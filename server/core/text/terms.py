@@ -164,11 +164,17 @@ def _identifier_terms(identifier: str, language: str) -> Iterator[str]:
             yield from _word_terms(part, language)
 
 
-@lru_cache(50_000)
 def _word_terms(word: str, language: str) -> tuple[str, ...]:
+    return (_known_word_terms if len(word) <= MAX_TERM else _made_word_terms)(word, language)
+
+
+def _made_word_terms(word: str, language: str) -> tuple[str, ...]:
     pieces = [piece.casefold() for piece in _CAMEL.findall(word)] if word.isascii() else []
     parts = (_stem(piece, language) for piece in pieces if len(piece) > 1) if len(pieces) > 1 else ()
     return (_stem(word.casefold(), language), *parts)
+
+
+_known_word_terms = lru_cache(50_000)(_made_word_terms)
 
 
 def _stem(word: str, language: str) -> str:

@@ -8,9 +8,9 @@ being, using and changing, and prepositions. The words differ by language (`gram
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
 from esker.server.core.facts.same_fact import Fingerprint, fingerprint
+from esker.server.core.sized_cache import cached_up_to
 from esker.server.core.text import labels
 from esker.server.providers.extractive.grammar import Grammar, grammar_of
 from esker.server.providers.extractive.value_kinds import amount_at, is_amount, is_time, kind_of, with_joined_days
@@ -122,7 +122,7 @@ def in_context(said: Assertion) -> Assertion:
 
 
 # An observer compares each statement with many rows, and later slices with the same rows.
-@lru_cache(4_000)
+@cached_up_to(250_000)
 def _read(content: str) -> Assertion:
     speaker = _SPEAKER.match(content)
     said = content[speaker.end() :] if speaker else content

@@ -6,9 +6,9 @@ that can be looked up. Progress reports, pleasantries and measurements of a tool
 """
 
 from collections.abc import Sequence
-from functools import lru_cache
 
 from esker.server.core.records import Memory
+from esker.server.core.sized_cache import cached_up_to
 from esker.server.core.text import labels
 from esker.server.core.text.labels import own_statement, without_label
 from esker.server.core.text.terms import terms
@@ -73,7 +73,7 @@ def _is_overtaken(step: Memory, rows: Sequence[Memory]) -> bool:
 
 
 # A row is compared with all that follow it.
-@lru_cache(4_000)
+@cached_up_to(250_000)
 def _values_of(text: str) -> frozenset[str]:
     return frozenset(read_values(text).texts)
 
