@@ -15,7 +15,7 @@ from esker.embedding_worker.following import following
 from esker.embedding_worker.waiting import either
 from esker.server.core.errors import EmbedderDown, EskerError, Unavailable
 from esker.server.core.records import Space
-from esker.server.db.database import listening
+from esker.server.db.listening import listening
 from esker.server.providers.roles import Embedder
 from esker.server.usecases.build_vector_indexes import index_large_tiers, probe_indexes
 from esker.server.usecases.embed import (

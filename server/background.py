@@ -11,7 +11,7 @@ from esker.server.core.config.logs import LOG_IDS
 from esker.server.core.errors import EskerError
 from esker.server.core.records import JobKind, Lease
 from esker.server.core.tracing import span
-from esker.server.db.database import listening
+from esker.server.db.listening import listening
 from esker.server.store.jobs import job_name
 from esker.server.usecases.cut_passages import cut_all_behind
 from esker.server.usecases.expire import mark_expired

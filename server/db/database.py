@@ -5,7 +5,6 @@ enforces that by row-level security under a role that owns nothing. Questions ab
 pools have jobs?) are single statements that return ids and counts, through `ask`.
 """
 
-import asyncio
 import logging
 import time
 from collections.abc import AsyncGenerator, Generator, Mapping
@@ -16,9 +15,9 @@ from typing import Any, LiteralString, Self
 
 import psycopg
 from pgvector.psycopg.halfvec import register_halfvec_info
-from psycopg import AsyncConnection, sql
+from psycopg import AsyncConnection
 from psycopg.conninfo import conninfo_to_dict
-from psycopg.errors import ReadOnlySqlTransaction, UndefinedColumn, UndefinedFunction, UndefinedTable
+from psycopg.errors import ReadOnlySqlTransaction
 from psycopg.rows import DictRow, TupleRow, dict_row
 from psycopg.types import TypeInfo
 from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout, TooManyRequests
@@ -27,6 +26,7 @@ from esker.server.core.clock import SharedClock
 from esker.server.core.config.settings import Settings
 from esker.server.core.errors import Misconfigured, Unavailable
 from esker.server.db.connection import ANSWER_SECONDS, KEEPALIVE, LimitedConnection
+from esker.server.db.driver_errors import esker_error, first_line
 from esker.server.db.pipeline import enter, outside_pools, transaction
 from esker.server.db.refusals import Refusals
 from esker.server.db.replica import FOLLOWER_SECONDS, Replica
@@ -42,10 +42,11 @@ _WAIT_SECONDS = 5.0
 # A connection that was idle for so long is checked before it is used again, with so many seconds for the answer.
 _IDLE_SECONDS = 5.0
 _CHECK_SECONDS = 1.0
-# A statement or an idle transaction that exceeds these limits is a bug or an attack. Iterative scan continues a vector
-# search until it has enough rows; docs/decisions/approximate-search.md has the figures behind ef_search.
+# A statement or an idle transaction that exceeds these limits is a bug or an attack. Locks are held for seconds; who
+# waits for longer would keep a connection from others. Iterative scan continues a vector search until it has enough
+# rows; docs/decisions/approximate-search.md has the figures behind ef_search.
 _OPTIONS = (
-    "-c statement_timeout=30s -c idle_in_transaction_session_timeout=60s -c timezone=UTC"
+    "-c statement_timeout=30s -c lock_timeout=10s -c idle_in_transaction_session_timeout=60s -c timezone=UTC"
     " -c hnsw.iterative_scan=relaxed_order -c hnsw.ef_search=200"
 )
 
@@ -92,6 +93,7 @@ class Database:
         self.project: str | None = None
         self.clock = SharedClock()
         self.refusals = Refusals()
+        self._in_use = 0
         self._pool = AsyncConnectionPool(
             url,
             connection_class=LimitedConnection,
@@ -257,12 +259,22 @@ class Database:
         with self._as_esker_errors():
             try:
                 async with self._pool.connection() as connection:
-                    await _know_vectors(connection)
-                    yield connection
+                    with self._counted():
+                        await _know_vectors(connection)
+                        yield connection
             except ReadOnlySqlTransaction:
                 # The connections lead to a server that was the primary one, and would lead there for ever.
                 await self._pool.drain()
                 raise
+
+    @contextmanager
+    def _counted(self) -> Generator[None]:
+        """Count a connection that is in use during the block."""
+        self._in_use += 1
+        try:
+            yield
+        finally:
+            self._in_use -= 1
 
     @contextmanager
     def _as_esker_errors(self) -> Generator[None]:
@@ -270,16 +282,19 @@ class Database:
         try:
             yield
         except (PoolTimeout, PoolClosed, TooManyRequests) as error:
+            if self._in_use >= self._pool.max_size:
+                raise Unavailable(
+                    "All connections to the database are in use.",
+                    hint="Try again. If it goes on, raise ESKER_DATABASE_CONNECTIONS, or see pg_stat_activity for"
+                    " what keeps them.",
+                ) from error
             raise Unavailable("The database cannot be reached.") from error
-        except (UndefinedTable, UndefinedColumn, UndefinedFunction) as error:
-            raise Misconfigured("The database has not been migrated.", hint="Run `esker migrate`.") from error
         except psycopg.Error as error:
             if words := self.refusals.note(error):
                 raise Unavailable(f"{words}.") from error
-            if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
-                raise Unavailable(f"The database cannot answer: {_first_line(error)}.") from error
-            # The other lines may quote what the statement was given, and the error may be logged.
-            error.args = (_first_line(error),)
+            if known := esker_error(error):
+                raise known from error
+            error.args = (first_line(error),)  # it may be logged
             raise
 
 
@@ -335,10 +350,6 @@ def check_url(url: str) -> None:
         ) from error
 
 
-def _first_line(error: Exception) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
-
-
 async def read_clock(connection: AsyncConnection[TupleRow], clock: SharedClock) -> None:
     """Set a clock by that of the database."""
     asked = time.monotonic()
@@ -351,30 +362,3 @@ async def _know_vectors(connection: AsyncConnection[Any]) -> None:
     """Let the driver send and read vectors in binary, unless it does already or the database is not migrated yet."""
     if connection.adapters.types.get("halfvec") is None and (info := await TypeInfo.fetch(connection, "halfvec")):
         register_halfvec_info(connection, info)
-
-
-@asynccontextmanager
-async def listening(url: str, channel: str, wake: asyncio.Event) -> AsyncGenerator[None]:
-    """Set `wake` at every notification on `channel` while the block runs, reconnecting when the database returns.
-
-    Notifications are hints and can be lost: the caller must also poll.
-    """
-    task = asyncio.create_task(_listen(url, channel, wake))
-    try:
-        yield
-    finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
-
-
-async def _listen(url: str, channel: str, wake: asyncio.Event) -> None:
-    while True:
-        try:
-            async with await AsyncConnection.connect(url, autocommit=True, **KEEPALIVE) as connection:
-                await connection.execute(sql.SQL("LISTEN {}").format(sql.Identifier(channel)))
-                wake.set()  # a notification may have been missed before LISTEN
-                async for _ in connection.notifies():
-                    wake.set()
-        except psycopg.Error as error:
-            log.warning("lost the connection that listens on %s; reconnecting: %s", channel, _first_line(error))
-            await asyncio.sleep(1)

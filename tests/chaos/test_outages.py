@@ -70,6 +70,7 @@ class Outage:
 async def outage(database_url: str, owner_url: str, monkeypatch: pytest.MonkeyPatch) -> AsyncGenerator[Outage]:
     """A server that gives up on Postgres sooner than usual, behind a network that can fail."""
     monkeypatch.setattr(databases, "_WAIT_SECONDS", 0.3)
+    monkeypatch.setitem(databases._OWN, "options", databases._OPTIONS.replace("lock_timeout=10s", "lock_timeout=0.1s"))
     async with silent_network(database_url) as network:
         settings = Settings.from_environment({"ESKER_EMBEDDER": "none"})
         database = Database(network.url, connections=4, answer_seconds=0.3)
@@ -112,6 +113,27 @@ async def test_writes_get_503_with_retry_after_while_postgres_is_away_and_go_on_
     assert (shown["messages"], shown["lost"]) == (3, 0)
     assert (await client.get("/v1/memories")).json()["memories"] == [], "no write that was refused was done"
     assert (await client.get("/readyz")).status_code == 200
+    assert await broken(parts) == []
+    assert idle_in_transaction(outage.owner_url) == 0
+
+
+async def test_who_needs_a_locked_table_is_told_so_soon_and_keeps_nobody_else_from_connections(
+    outage: Outage, parts: Parts
+) -> None:
+    client = outage.client
+    session = await opened(client)
+    body: dict[str, Any] = {"messages": [{"external_id": "One.", "role": "user", "content": "One."}]}
+    with psycopg.connect(outage.owner_url) as forgotten:
+        forgotten.execute("LOCK TABLE messages")
+        ingests = [asyncio.create_task(client.post(f"/v1/sessions/{session}/messages", json=body)) for _ in range(6)]
+        for answer in await asyncio.gather(*ingests):
+            assert (answer.status_code, int(answer.headers["Retry-After"]) > 0) == (503, True)
+            assert "holds a lock" in answer.text or "All connections to the database are in use" in answer.text
+            assert "pg_stat_activity" in answer.json()["hint"]
+        assert (await client.post("/v1/memories", json={"content": "Our river is the Rhine."})).status_code == 201
+    assert (await client.post(f"/v1/sessions/{session}/messages", json=body)).status_code == 200
+    shown = (await client.get(f"/v1/sessions/{session}")).json()
+    assert (shown["messages"], shown["lost"]) == (1, 0)
     assert await broken(parts) == []
     assert idle_in_transaction(outage.owner_url) == 0
 

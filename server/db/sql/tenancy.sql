@@ -8,8 +8,9 @@ SELECT set_config('role', 'esker_app', true)
 
 -- name: limit
 -- The settings that a connection of its own gets when it is opened, until the end of the transaction.
-SELECT set_config('statement_timeout', '30s', true), set_config('idle_in_transaction_session_timeout', '60s', true),
-       set_config('timezone', 'UTC', true), set_config('hnsw.iterative_scan', 'relaxed_order', true),
+SELECT set_config('statement_timeout', '30s', true), set_config('lock_timeout', '10s', true),
+       set_config('idle_in_transaction_session_timeout', '60s', true), set_config('timezone', 'UTC', true),
+       set_config('hnsw.iterative_scan', 'relaxed_order', true),
        set_config('hnsw.ef_search', '200', true)
 -- name: read_clock
 -- Read the clock of the database.

@@ -11,8 +11,8 @@ SELECT pool_id::text, space, tier::text FROM vector_tiers_to_probe(%(since)s)
 SELECT lowest_agreement() AS lowest_agreement
 
 -- name: allow_minutes
--- Raise the statement timeout of this transaction for building an index.
-SELECT set_config('statement_timeout', '1h', true)
+-- Raise the limits of this transaction for building an index, which waits for writers.
+SELECT set_config('statement_timeout', '1h', true), set_config('lock_timeout', '1min', true)
 
 -- name: count_vectors
 -- How many vectors a tier has, counted up to a limit.
