@@ -15,7 +15,7 @@ WITHOUT_TORCH_ON := Linux-x86_64 Darwin-arm64
 # Python compiles a module at its first use: compiling all of them here would take ten seconds and 80 MB.
 PIP := $(BIN)/pip install --disable-pip-version-check --no-compile -q
 
-.PHONY: install demo serve test clients llama deployment generators docs lint chaos fuzz audit sbom lock clean
+.PHONY: install demo serve test clients llama deployment generators docs lint chaos screenshots fuzz audit sbom lock clean
 
 install: $(RUNTIME)
 
@@ -71,6 +71,10 @@ lint: $(DEV)
 	$(BIN)/lint-imports
 	.ci/check-commits
 	$(BIN)/python .ci/check-prose
+
+# The screenshots of the documentation, by Chromium.
+screenshots: $(DEV)
+	$(BIN)/python -m pytest tests/browser/test_screenshots.py --full $(ARGS)
 
 # The slow fault loops and all properties at full length; `make test` runs a short form of them.
 chaos: LONG = tests/chaos tests/evals tests/properties tests/security/test_linear_time.py \

@@ -11,7 +11,7 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from esker.server.core.errors import EskerError
+from esker.server.core.errors import EskerError, Forbidden
 from esker.server.core.records import Principal
 from esker.server.rest.context import WithParts, WithPrincipal
 from esker.server.rest.limits import Places
@@ -52,6 +52,8 @@ async def show_events(request: Request, parts: WithParts, principal: WithPrincip
     """Send the live figures whenever they change, until the browser leaves or the server stops."""
     if request.method == "HEAD":
         return Response(headers=HEADERS, media_type="text/event-stream")
+    if request.headers.get("sec-fetch-site", "same-origin") != "same-origin":
+        raise Forbidden("Another site may not listen to this server.")
     places: Places = request.app.state.live_pages
     stopping: asyncio.Event = request.app.state.stopping
     since = _since(request.headers.get("last-event-id"), parts.clock())

@@ -81,6 +81,8 @@ async def log_in(request: Request, key: FormText) -> Response:
 @router.get("/link/{code}")
 async def open_link(request: Request, code: str) -> Response:
     """Sign in with a link that works once."""
+    if request.method == "HEAD":  # a chat that looks at a link must not use it up
+        return Response(headers=HEADERS)
     links: LoginLinks = request.app.state.login_links
     return _signed_in(request, links.taken(code))
 

@@ -150,6 +150,7 @@ async def test_a_link_signs_in_once(kept_server: KeptServer, client: httpx2.Asyn
     made = await client.post("/v1/login-links", headers={"Authorization": f"Bearer {key}"})
     path = made.json()["path"]
     async with httpx2.AsyncClient(base_url=kept_server.url, timeout=PATIENCE) as browser:
+        assert (await browser.head(path)).status_code == 200
         assert (await browser.get(path)).status_code == 303
         assert (await browser.get("/")).status_code == 200
     async with httpx2.AsyncClient(base_url=kept_server.url, timeout=PATIENCE) as other:
@@ -168,7 +169,7 @@ def test_a_link_expires() -> None:
 
 async def test_the_timeline_shows_a_row_at_the_message_it_was_taken_from(client: httpx2.AsyncClient) -> None:
     pool = await shown_pool(client)
-    [path] = [path for path in pool.paths if path.startswith("/ui/sessions/") and not path.endswith("/pack")]
+    [path] = [path for path in pool.paths if path.startswith("/ui/sessions/") and "/pack" not in path]
     query = {"session_id": path.rpartition("/")[2], "kind": "observation", "include_superseded": True}
     rows = (await client.get("/v1/memories", params=query)).json()["memories"]
     assert rows

@@ -126,6 +126,8 @@ async def test_a_page_is_told_of_new_rows_of_its_own_project_alone(
             assert stream.headers["content-type"].startswith("text/event-stream")
             lines = stream.aiter_lines()
             assert (await next_figures(lines))["new_memories"] == 0
+            foreign = await browser.get("/ui/events", headers={"Sec-Fetch-Site": "cross-site"})
+            assert foreign.status_code == 403
             await noted(client, "The cart is red.", project="cart")
             await noted(client, "The boat is blue.", project="ship")
             assert (await next_figures(lines))["new_memories"] == 1

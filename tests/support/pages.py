@@ -45,11 +45,15 @@ async def shown_pool(client: httpx2.AsyncClient) -> ShownPool:
         body = {"content": f"The {kind} is {every}", "kind": kind, "project": HOSTILE[1], "tags": [HOSTILE[3]]}
         note = (await client.post("/v1/memories", json=body)).json()["id"]
     await client.get(f"/v1/sessions/{session}/pack")
+    await client.post(f"/v1/sessions/{session}/events", json={"kind": "evicted"})
+    await client.get(f"/v1/sessions/{session}/pack")
     own = [
         f"/ui/memories/{note}",
         f"/ui/memories/{note}/forget?messages=true",
         f"/ui/sessions/{session}",
         f"/ui/sessions/{session}/pack",
+        f"/ui/sessions/{session}/pack/changes?older=1&newer=2",
+        f"/ui/bulk/forget?id={note}",
         f"/ui/reflections/{reflected['reflection_ids'][0]}",
     ]
     lists = [

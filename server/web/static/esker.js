@@ -1,4 +1,5 @@
-// The page works without this script: it searches while one types, and shows figures as they change.
+// The page works without this script: it searches while one types, ticks boxes together, and shows figures as they
+// change.
 "use strict";
 
 const PAUSE_MS = 200;
@@ -21,6 +22,14 @@ for (const form of document.querySelectorAll("form[data-live]")) {
   form.addEventListener("input", () => {
     clearTimeout(timer);
     timer = setTimeout(() => search().catch(() => form.submit()), PAUSE_MS);
+  });
+}
+
+// Without this script each box is ticked by itself.
+for (const every of document.querySelectorAll("[data-all]")) {
+  every.parentElement.hidden = false;
+  every.addEventListener("input", () => {
+    for (const box of document.getElementsByName(every.dataset.all)) box.checked = every.checked;
   });
 }
 
