@@ -53,10 +53,13 @@ def default_of(schema: Schema) -> str:
 
 
 def type_of(schema: Schema) -> str:
-    """Return a type in words: `integer, ≥ 1`, `list of string`, `one of high, medium, low`."""
+    """Return a type in words: `integer, ≥ 1`, `list of string`, `one of high, medium, low`; an object by its name.
+
+    Only those of an OpenAPI document are described, so only their names are links.
+    """
     if "$ref" in schema:
-        name = str(schema["$ref"]).rpartition("/")[2]
-        return f"[{name}](#{name.lower()})"
+        path, _, name = str(schema["$ref"]).rpartition("/")
+        return f"[{name}](#{name.lower()})" if path == "#/components/schemas" else code(name)
     if "anyOf" in schema:
         parts = [type_of(each) for each in schema["anyOf"] if each.get("type") != "null"]
         return " or ".join(dict.fromkeys(parts)) or "null"

@@ -1,23 +1,30 @@
 """The site: every page has its place, links lead somewhere, and the reference has everything with its meaning."""
 
+import math
 import re
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import yaml
 
+from docs_site.client_pictures import NAMES
 from docs_site.pages import for_site, source_pages
+from docs_site.pictures import FOLDER, pictures
 from docs_site.policy import drop_unused, move_scripts_out
 from docs_site.reference import PAGES
 from docs_site.reference.commands import commands_of
 from docs_site.reference.routes import openapi
+from esker.server.agents.install.clients import CLIENTS
 from esker.server.cli.verbs import VERBS
 from esker.server.core import errors
 from esker.server.core.config.client_settings import CLIENT_SETTINGS, variable
 from esker.server.core.config.settings import Settings
+from esker.server.core.ranking import KIND_BIAS, PRIORITY_WEIGHT, pack_score
+from esker.server.core.records import Kind, Priority
 from tests.support.exported_metrics import exported_metrics
 from tests.support.processes import ROOT
 
@@ -126,6 +133,13 @@ def test_the_reference_has_every_route_and_document() -> None:
     assert linked <= {name.lower() for name in headings}
 
 
+def test_links_within_a_page_that_is_made_from_the_code_have_a_target() -> None:
+    for name in ("settings", "tools", "errors"):
+        page = reference(name)
+        headings = {heading.lower() for heading in re.findall(r"^#+ (\w+)$", page, re.MULTILINE)}
+        assert set(re.findall(r"\]\(#(\w+)\)", page)) <= headings, name
+
+
 def test_the_reference_has_every_metric_and_every_error() -> None:
     metrics = {name for name in exported_metrics() if name.startswith("esker_")}
     assert {name for name, *_ in rows("metrics")} == metrics
@@ -138,3 +152,36 @@ def test_the_reference_has_every_tool_with_the_meaning_of_its_arguments() -> Non
     documented = re.findall(r"^\| `(\w+_memory|remember|memory_\w+)`", (ROOT / "docs/api.md").read_text(), re.MULTILINE)
     assert set(documented) <= set(re.findall(r"^## (\w+)$", page, re.MULTILINE))
     assert [name for name, *_, meaning in rows("tools") if not meaning] == []
+
+
+def test_the_pictures_are_those_that_the_code_draws() -> None:
+    drawn = pictures()
+    there = {path.name: path.read_text(encoding="utf-8") for path in FOLDER.glob("*.svg")}
+    assert there == drawn, "`python -m docs_site.pictures` draws them again"
+
+
+def test_the_examples_of_ranking_are_computed_by_the_code() -> None:
+    page = (ROOT / "docs/ranking.md").read_text(encoding="utf-8")
+    examples = re.findall(r"^\| (observation|note|reflection), (\w+) \| (\d+) \| ([\d.]+) \|$", page, re.MULTILINE)
+    assert len(examples) == 6
+    now = datetime(2026, 11, 30, tzinfo=UTC)
+    least = pack_score("observation", "low", now)
+    for kind, priority, days, worth in examples:
+        score = pack_score(cast("Kind", kind), cast("Priority", priority), now - timedelta(days=int(days)))
+        assert f"{math.exp(score - least):.2f}" == worth
+    weights = dict(re.findall(r"\| (high|medium|low) \| (\d)", page))
+    assert {name: float(weight) for name, weight in weights.items()} == PRIORITY_WEIGHT
+    biases = dict(re.findall(r"\| (note|reflection|observation) \| ([\d.]+) \|", page))
+    assert {name: float(bias) for name, bias in biases.items()} == KIND_BIAS
+
+
+def test_the_tutorials_are_those_of_the_clients_that_can_be_set_up() -> None:
+    tutorials = {path.stem for path in (ROOT / "docs/start").glob("*.md")} - {"first-steps", "own-agent"}
+    assert tutorials == set(CLIENTS) == set(NAMES)
+
+
+def test_every_fact_about_a_peer_has_a_source_with_a_date() -> None:
+    page = (ROOT / "docs/comparison.md").read_text(encoding="utf-8")
+    sources = dict(re.findall(r"^\| ([a-z]\d) \| \[[^\]]+\]\(https://[^)]+\) \| (.*) \|$", page, re.MULTILINE))
+    assert [name for name, version in sources.items() if not re.search(r"\d{4}-\d{2}-\d{2}$", version)] == []
+    assert set(re.findall(r"\[([a-z]\d)\]", page)) == set(sources)
