@@ -1,9 +1,6 @@
 """The documentation is a tested product: nothing is missing from it, and what it shows works."""
 
 import re
-import shutil
-import subprocess
-import sys
 import tomllib
 from pathlib import Path
 
@@ -21,8 +18,7 @@ from esker.server.db.database import Database
 from evals.__main__ import app as evals
 from evals.retrieval.command import READERS
 from tests.support.exported_metrics import exported_metrics
-from tests.support.made import made_at
-from tests.support.processes import ROOT, environment, served
+from tests.support.processes import ROOT
 
 PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
 
@@ -140,20 +136,6 @@ def test_the_map_of_the_readme_matches_the_folders() -> None:
             assert (ROOT / folder).is_dir() or (ROOT / "server" / folder).is_dir(), folder
     folders = {path.name for path in (ROOT / "server").iterdir() if path.is_dir() and not path.name.startswith("__")}
     assert {name for name in folders if f"{name}/" not in block} == set()
-
-
-@pytest.mark.skipif(not shutil.which("curl") or not shutil.which("bash"), reason="the snippets are for curl and bash")
-def test_the_curl_of_the_readme_works(tmp_path: Path) -> None:
-    [snippet] = re.findall(r"```sh\n# curl\n(.*?)```", page("README.md"), re.DOTALL)
-    with served("--data-dir", made_at(tmp_path / "d")) as (_, said):
-        script = "set -euo pipefail\n" + snippet.replace("http://127.0.0.1:8377", said["url"]).replace(
-            "python3", sys.executable
-        )
-        done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, env=environment(), check=False)
-    assert done.returncode == 0, done.stderr
-    assert '"accepted":1' in done.stdout
-    assert "<global_observations>" in done.stdout
-    assert "User decision: We decided to keep sessions in Redis for 24 hours." in done.stdout
 
 
 # Packaging ---------------------------------------------------------------------------------------------------------
