@@ -49,6 +49,7 @@ from esker.server.rest.body_budget import BodyBudget, BoundedBodies
 from esker.server.rest.limits import Places
 from esker.server.rest.mcp_route import PATH, McpRoute
 from esker.server.rest.metrics import Measured, Metrics
+from esker.server.rest.pacing import Pacing
 from esker.server.rest.requests import Requests
 from esker.server.tools.in_process import backend_of
 from esker.server.tools.mcp_later import McpLater
@@ -109,6 +110,7 @@ def make_app(parts: Parts, local_token: str | None = None, exclude: Callable[[],
     app.state.admission = admission
     app.state.live_pages = Places(live.STREAMS, live.STREAMS_OF_KEY)
     app.state.stopping = asyncio.Event()
+    app.state.imports = Pacing(lambda: admission.admitted)
     app.state.login_links = LoginLinks(time.monotonic)
     app.state.bodies = bodies
     problems.install(app)

@@ -11,8 +11,9 @@ from typing import Any, BinaryIO, NamedTuple
 from esker.server.core.errors import InvalidInput
 from esker.server.core.pool.lines import TYPES, read_header
 
-# Servers accept bodies of 32 MiB, but reading a part takes them some tens of times its size in memory.
-PART_BYTES = 1024 * 1024
+# Servers accept bodies of 32 MiB, but reading a part takes them some tens of times its size in memory, and slows other
+# requests as long as it takes.
+PART_BYTES = 256 * 1024
 _AGAIN_HINT = "Export it again."
 _END = b'{"type":"end"'
 # Bytes of the end line, at most.

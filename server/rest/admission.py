@@ -24,6 +24,8 @@ WAIT_SECONDS = 3.0
 """The most seconds that a request waits for its turn."""
 NOT_COUNTED = frozenset({"/livez", "/readyz", "/metrics"})
 """Paths that are always answered."""
+_PACED = "/v1/import"
+"""The path of imports, which have turns of their own (`pacing.py`)."""
 _JOBS = re.compile(r"/(?:observe|reflect)$")
 # Seconds of Retry-After, drawn at random, so that the refused requests do not come back together.
 _RETRY_AFTER = (1.0, 3.0)
@@ -61,6 +63,8 @@ class Admission:
         self._pools: Counter[str] = Counter()
         self._callers: Counter[Caller] = Counter()
         self._queue: list[_Turn] = []
+        self.admitted = 0
+        """How many requests got a turn so far."""
         self._numbers = itertools.count()
 
     @property
@@ -103,6 +107,7 @@ class Admission:
             turn.admitted.set_result(None)
 
     def _begin(self, caller: Caller) -> None:
+        self.admitted += 1
         self._pools[caller.pool] += 1
         self._callers[caller] += 1
 
@@ -136,8 +141,8 @@ class Admission:
 class Admitted:
     """ASGI middleware that admits a request once its body has arrived, until its answer begins.
 
-    A client that sends or reads slowly takes nobody's turn. Health checks and metrics are always answered, and a
-    request that waits for a job (`wait=true`) or a model is not counted: the job runner limits jobs.
+    A client that sends or reads slowly takes nobody's turn. Health checks and metrics are always answered. An import is
+    not counted, nor is a request that waits for a job (`wait=true`) or a model: the job runner limits jobs.
     """
 
     def __init__(self, app: ASGIApp, admission: Admission) -> None:
@@ -148,7 +153,7 @@ class Admitted:
         """Pass a request on when it is its turn, or refuse it."""
         principal: Principal | None = scope.get("state", {}).get("principal")
         # Health checks and signing in to the page have no caller.
-        if principal is None or scope["path"] in NOT_COUNTED or _waits(scope):
+        if principal is None or scope["path"] in {*NOT_COUNTED, _PACED} or _waits(scope):
             await self._app(scope, receive, send)
             return
         turn = _Admittance(self._admission, Caller(principal.pool_id, principal.actor))

@@ -12,6 +12,7 @@ from starlette.types import Receive, Scope, Send
 from esker.server.rest.context import WithParts, WithPrincipal
 from esker.server.rest.json_route import StrictRoute
 from esker.server.rest.limits import Places
+from esker.server.rest.pacing import Pacing
 from esker.server.usecases.audit_trail import record
 from esker.server.usecases.export import export
 from esker.server.usecases.import_pool import ImportReport, import_pool
@@ -95,4 +96,6 @@ async def import_some(
         body = await request.body()
     except ClientDisconnect:
         return Response(status_code=499)  # the client has gone; an incomplete request changes nothing
-    return await import_pool(parts, principal, body, first_line)
+    imports: Pacing = request.app.state.imports
+    async with imports.turn():
+        return await import_pool(parts, principal, body, first_line)

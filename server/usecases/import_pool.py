@@ -4,7 +4,6 @@ Existing records stay as they are. Terms, counters and texts of passages are der
 the vectors. No language model is asked: observed messages come with their groups.
 """
 
-import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -48,7 +47,7 @@ async def import_pool(parts: Parts, who: Principal, body: bytes, first_line: int
     other content, both with the line number.
     """
     highest: Trust = "user" if "admin" in who.scopes else "assistant"
-    batch, rows = await asyncio.to_thread(_read, body, first_line, highest)
+    batch, rows = await parts.processes.run(len(body), _read, body, first_line, highest)
     last_line = first_line + body.rstrip().count(b"\n") - 1
     async with parts.database.tenant(who.pool_id) as connection:
         with pool_import.raising_conflict(first_line, last_line):
