@@ -9,7 +9,7 @@ import logging
 import re
 from collections import OrderedDict
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from urllib.parse import unquote
 
 import httpx2
@@ -30,7 +30,7 @@ from esker.server.gateway.records import Caller, Conversation, ModelAnswer, Prot
 from esker.server.gateway.server_sent_events import read_events
 from esker.server.gateway.sessions import Histories, Place, new_session
 from esker.server.gateway.upstreams import Upstreams, sent_back, sent_on
-from esker.server.rest.problems import problem_of
+from esker.server.rest.problems import problem, problem_of
 from esker.server.usecases.binding import bound_project, check_client, parts_for
 from esker.server.usecases.open_session import SessionRequest
 from esker.server.usecases.pack import get_pack
@@ -89,9 +89,12 @@ class Gateway:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, and its answer back."""
+        if Headers(scope=scope).get("upgrade", "").lower() == "websocket":
+            # Codex takes this status for "by HTTP, then", and tries others again for seconds.
+            refused = problem(426, "The gateway passes no WebSockets on.", hint="Send the request by HTTP.")
+            await refused(scope, receive, send)
+            return
         try:
-            if Headers(scope=scope).get("upgrade", "").lower() == "websocket":
-                raise NotFound("The gateway passes no WebSockets on.", hint="Send the request by HTTP.")
             options, name, path = _target(scope)
             address = self._upstreams.address(name, path, scope["query_string"])
             body = await _body(receive)
@@ -113,12 +116,13 @@ class Gateway:
             sent = with_pack or body
         given = sent_on(scope["headers"], is_rewritten=sent is not body)
         async with self._upstreams.sent(scope["method"], address, given, sent) as answer:
-            copy: bytes | None = None
+            copy = _Copy()
             try:
-                copy = await _stream(answer, send, keeps=read is not None and answer.status_code == 200)
+                await _stream(answer, send, copy)
             finally:
+                # Some clients close the connection as soon as they have read the last event.
                 if read and who and answer.status_code == 200:
-                    self._keep_soon(who, read, placed, Headers(raw=sent_back(answer.headers.raw)), copy)
+                    self._keep_soon(who, read, placed, Headers(raw=sent_back(answer.headers.raw)), copy.bytes)
 
     async def _read(self, protocol: Protocol, headers: Mapping[str, str], body: bytes) -> _Read | None:
         """Return a request as far as it is understood; None if it is not, or nothing of it may be read."""
@@ -213,17 +217,13 @@ class Gateway:
             SessionRequest(caller.client, place.session, project=project, cwd=caller.cwd), place.is_fork, turns
         )
 
-    def _keep_soon(
-        self, who: Principal, read: _Read, placed: _Placed | None, headers: Headers, copy: bytes | None
-    ) -> None:
+    def _keep_soon(self, who: Principal, read: _Read, placed: _Placed | None, headers: Headers, copy: bytes) -> None:
         """Keep an exchange in a task of its own, which goes on when the client is gone."""
         task = asyncio.create_task(self._keep(who, read, placed, headers, copy))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _keep(
-        self, who: Principal, read: _Read, placed: _Placed | None, headers: Headers, copy: bytes | None
-    ) -> None:
+    async def _keep(self, who: Principal, read: _Read, placed: _Placed | None, headers: Headers, copy: bytes) -> None:
         try:
             placed = placed or await self._placed(who, read)
             answer = _answer(read.protocol, headers, copy) if copy else None
@@ -309,17 +309,29 @@ async def _gone(receive: Receive) -> None:
         pass
 
 
-async def _stream(answer: httpx2.Response, send: Send, *, keeps: bool) -> bytes | None:
-    """Send an answer back as it comes; return a copy of its bytes if one is to be kept and it is not too large."""
-    copy: list[bytes] | None = [] if keeps else None
-    size = 0
+@dataclass(slots=True)
+class _Copy:
+    """A copy of an answer's bytes; empty if they are too many."""
+
+    chunks: list[bytes] = field(default_factory=list[bytes])
+    size: int = 0
+
+    def add(self, chunk: bytes) -> None:
+        self.size += len(chunk)
+        if self.size > MOST_BYTES:
+            self.chunks.clear()
+        else:
+            self.chunks.append(chunk)
+
+    @property
+    def bytes(self) -> bytes:
+        return b"".join(self.chunks)
+
+
+async def _stream(answer: httpx2.Response, send: Send, copy: _Copy) -> None:
+    """Send an answer back as it comes, and copy it."""
     await send({"type": "http.response.start", "status": answer.status_code, "headers": sent_back(answer.headers.raw)})
     async for chunk in answer.aiter_raw():
+        copy.add(chunk)
         await send({"type": "http.response.body", "body": chunk, "more_body": True})
-        size += len(chunk)
-        if size > MOST_BYTES:
-            copy = None
-        if copy is not None:
-            copy.append(chunk)
     await send({"type": "http.response.body", "body": b"", "more_body": False})
-    return b"".join(copy) if copy is not None else None

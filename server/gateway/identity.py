@@ -23,11 +23,12 @@ _UNSAID = ("thinking", "redacted_thinking")
 
 @dataclass(frozen=True, slots=True)
 class KnownTurn:
-    """A turn with its id, and a hash of the conversation up to it."""
+    """A turn with its id, a hash of it wherever it stands, and one of the conversation up to it."""
 
     id: str
     role: Role
     content: Sequence[Block]
+    said: str
     history: str
 
 
@@ -41,19 +42,20 @@ def identified(turns: Iterable[Turn]) -> list[KnownTurn]:
         calls, words = _calls(content), _words(content)
         if not calls and not words:
             continue
-        digest = _digest(turn.role, *calls) if calls else _digest(turn.role, words, before)
-        history = _digest(history, digest)
-        seen[digest] += 1
-        own = digest if seen[digest] == 1 else _digest(digest, str(seen[digest]))
-        found.append(KnownTurn(f"{PREFIX}{own}", turn.role, content, history))
-        before = _digest(turn.role, words, *calls)
+        said = _digest(turn.role, *calls) if calls else _digest(turn.role, words)
+        placed = said if calls else _digest(said, before)
+        seen[placed] += 1
+        own = placed if seen[placed] == 1 else _digest(placed, str(seen[placed]))
+        history = _digest(history, said)
+        found.append(KnownTurn(f"{PREFIX}{own}", turn.role, content, said, history))
+        before = said
     return found
 
 
 def _calls(content: Sequence[Block]) -> list[str]:
-    """Return the ids of the calls and results of a turn."""
+    """Return the ids of the calls and results of a turn, each once: a resumed session may repeat a result."""
     ids = (block.get("id") if block["type"] == "tool_use" else block.get("tool_use_id") for block in content)
-    return [each for each in ids if isinstance(each, str) and each]
+    return [*dict.fromkeys(each for each in ids if isinstance(each, str) and each)]
 
 
 def _words(content: Sequence[Block]) -> str:

@@ -58,6 +58,9 @@ class TimedConnection(H11Protocol):
         self._stop_sending()
         super().connection_lost(exc)
 
+    def _unsupported_upgrade_warning(self) -> None:
+        """Log nothing: Codex asks for a WebSocket first, and the answer says that there is none."""
+
     def pause_writing(self) -> None:
         """Give the client a time in which it must read."""
         super().pause_writing()

@@ -199,6 +199,27 @@ async def test_a_client_that_goes_away_ends_the_providers_work(agent: httpx2.Asy
     assert [each["text"] for each in await stored(agent, SESSION, 1)] == ["Hi."]
 
 
+async def test_an_answer_is_kept_though_the_client_closes_the_connection_at_its_last_event(
+    agent: httpx2.AsyncClient, provider: Upstream
+) -> None:
+    # The provider does not end the connection after the last event.
+    provider.say(Said([b"".join(messages_stream(text("Hello."))), b"\n"], gate=asyncio.Event()))
+    own = {"content-type": "application/json", **CLAUDE}
+    body = json.dumps(request(("user", "Hi.")))
+    async with agent.stream("POST", "/gateway/model/v1/messages", content=body, headers=own) as answer:
+        await anext(answer.aiter_raw())
+    assert [each["text"] for each in await stored(agent, SESSION, 2)] == ["Hi.", "Hello."]
+
+
+async def test_a_websocket_is_refused_in_a_way_that_clients_understand(
+    agent: httpx2.AsyncClient, provider: Upstream
+) -> None:
+    own = {"connection": "upgrade", "upgrade": "websocket", "sec-websocket-key": "x", "sec-websocket-version": "13"}
+    answer = await agent.get("/gateway/~client=codex/model/v1/responses", headers=own)
+    assert answer.status_code == 426
+    assert provider.arrived == []
+
+
 async def test_an_excluded_project_passes_unread(agent: httpx2.AsyncClient, provider: Upstream) -> None:
     provider.say(Said(messages_stream(text("Hello."))))
     body = json.dumps(request(("user", "Hi."))).encode()

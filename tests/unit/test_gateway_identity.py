@@ -95,6 +95,23 @@ def test_a_conversation_that_goes_on_from_an_earlier_turn_is_a_fork() -> None:
     assert found.session != "one"
 
 
+def test_a_resumed_conversation_may_be_written_in_another_way() -> None:
+    histories = Histories()
+    result = {"type": "tool_result", "tool_use_id": "t1", "content": "cart.py"}
+    asked = [*said("Which files?"), Turn("assistant", [CALL])]
+    histories.note(OWNER, "one", identified(asked))
+    first = [*asked, Turn("user", [result]), *said("Go on.", "One file.")[1:]]
+    histories.note(OWNER, "one", identified(first))
+    repeated = [
+        *asked,
+        Turn("user", [{"type": "text", "text": "Output:"}, result, result]),
+        *first[3:],
+        *said("Thanks."),
+    ]
+    assert histories.place(OWNER, identified(repeated)) == Place("one")
+    assert ids([*asked, Turn("user", [result, result])]) == ids([*asked, Turn("user", [result])])
+
+
 def test_forgotten_histories_take_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("esker.server.gateway.sessions._MOST_HISTORIES", 10)
     histories = Histories()

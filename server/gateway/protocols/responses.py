@@ -31,7 +31,8 @@ def read_request(document: JsonObject) -> Conversation:
     instructions = [str(document.get("instructions") or "")]
     instructions += [joined(each.get("content")) for each in entries if each.get("role") in ("system", "developer")]
     instructions += [text for each in entries if (text := joined(each.get("content"))).startswith("<environment_")]
-    offers_tools = bool(as_list(document.get("tools")))
+    # Codex puts its tools into an item of their own.
+    offers_tools = any(as_list(each.get("tools")) for each in (document, *entries))
     return Conversation(as_text(document.get("model")), list(_turns(entries)), offers_tools, instructions)
 
 
