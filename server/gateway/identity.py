@@ -39,10 +39,11 @@ def identified(turns: Iterable[Turn]) -> list[KnownTurn]:
     before, history = "", ""
     for turn in turns:
         content = [block for block in turn.content if block.get("type") not in _UNSAID]
-        calls, words = _calls(content), _words(content)
+        calls = _calls(content)
+        words = "" if calls else _words(content)
         if not calls and not words:
             continue
-        said = _digest(turn.role, *calls) if calls else _digest(turn.role, words)
+        said = _digest(turn.role, *(calls or [words]))
         placed = said if calls else _digest(said, before)
         seen[placed] += 1
         own = placed if seen[placed] == 1 else _digest(placed, str(seen[placed]))

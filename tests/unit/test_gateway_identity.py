@@ -97,7 +97,7 @@ def test_a_conversation_that_goes_on_from_an_earlier_turn_is_a_fork() -> None:
 
 def test_a_resumed_conversation_may_be_written_in_another_way() -> None:
     histories = Histories()
-    result = {"type": "tool_result", "tool_use_id": "t1", "content": "cart.py"}
+    result: dict[str, Any] = {"type": "tool_result", "tool_use_id": "t1", "content": "cart.py"}
     asked = [*said("Which files?"), Turn("assistant", [CALL])]
     histories.note(OWNER, "one", identified(asked))
     first = [*asked, Turn("user", [result]), *said("Go on.", "One file.")[1:]]
