@@ -2,12 +2,14 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from functools import partial
 
 from esker.embedding_worker.waiting import either
 from esker.server.core.errors import EmbedderDown
 from esker.server.core.records import Space
+from esker.server.core.worker_health import stored_line
 from esker.server.providers.roles import Embedder
 from esker.server.usecases.embed import (
     ClaimedRows,
@@ -28,18 +30,29 @@ _STOP_SECONDS = 3.0
 """How long open calls may take after the worker was told to stop; the server waits 5 s for the worker."""
 
 
+Tell = Callable[[str], None]
+"""Takes a line of `worker_health.state_line` or `stored_line`."""
+
+
+def ignore(told: object) -> None:
+    """Take something and do nothing."""
+
+
 class Backfill:
     """The open calls to one embedder. Pools take turns, and rows that failed before come last, one at a time.
 
     While the embedder works on a batch, the vectors of the one before are stored and the next one is claimed.
     """
 
-    def __init__(self, parts: Parts, embedder: Embedder, space: Space, wake: asyncio.Event) -> None:
-        """`wake` is set whenever a call has ended."""
+    def __init__(
+        self, parts: Parts, embedder: Embedder, space: Space, wake: asyncio.Event, tell: Tell = ignore
+    ) -> None:
+        """`wake` is set whenever a call has ended; `tell` takes a line about each portion of rows that got vectors."""
         self._parts = parts
         self._embedder = embedder
         self._space = space
         self._wake = wake
+        self._tell = tell
         self._turns: deque[str] = deque()
         self._calls: dict[asyncio.Task[None], ClaimedRows] = {}
         self._lanes = min(embedder.lanes, _LANES)
@@ -100,8 +113,12 @@ class Backfill:
         call.add_done_callback(self._ended)
 
     async def _embed(self, claimed: ClaimedRows) -> None:
-        await embed_claimed(self._parts, self._embedder, claimed, self._lane())
+        tell = partial(self._tell_stored, claimed.pool_id)
+        await embed_claimed(self._parts, self._embedder, claimed, self._lane(), tell)
         await switch_when_complete(self._parts, self._space, claimed.pool_id)
+
+    def _tell_stored(self, pool_id: str, rows: int) -> None:
+        self._tell(stored_line(pool_id, rows))
 
     @contextmanager
     def _lane(self) -> Generator[None]:

@@ -10,11 +10,12 @@ from typing import Any
 
 from apscheduler.schedulers.asyncio import AsyncIOScheduler  # pyright: ignore[reportMissingTypeStubs]
 
-from esker.embedding_worker.backfill import Backfill
+from esker.embedding_worker.backfill import Backfill, Tell, ignore
 from esker.embedding_worker.following import following
 from esker.embedding_worker.waiting import either
 from esker.server.core.errors import EmbedderDown, EskerError, Unavailable
 from esker.server.core.records import Space
+from esker.server.core.worker_health import LOADING, RUNNING, WAITING, state_line
 from esker.server.db.listening import listening
 from esker.server.providers.roles import Embedder
 from esker.server.usecases.build_vector_indexes import index_large_tiers, probe_indexes
@@ -35,30 +36,32 @@ POLL_SECONDS = 10
 UPKEEP_SECONDS = 3_600
 
 
-async def run_worker(parts: Parts, embedder: Embedder, stop: asyncio.Event) -> None:
-    """Embed due rows until `stop` is set; the current batch is finished first.
+async def run_worker(parts: Parts, embedder: Embedder, stop: asyncio.Event, tell: Tell | None = None) -> None:
+    """Embed due rows until `stop` is set; the current batch is finished first. `tell` takes lines about the worker.
 
     Pools use the model of `embedder`, unless another one was chosen for them by command. Raises Misconfigured when the
     embedder can never work.
     """
 
     async def serve_chosen(chosen: Embedder) -> None:
-        await _serve(parts, chosen, stop, adopt=False)
+        await _serve(parts, chosen, stop, ignore, adopt=False)
 
     async with parts.database, ending_abandoned_leases(parts), following(parts, stop, serve_chosen):
-        await _serve(parts, embedder, stop, adopt=True)
+        await _serve(parts, embedder, stop, tell or ignore, adopt=True)
 
 
-async def _serve(parts: Parts, embedder: Embedder, stop: asyncio.Event, *, adopt: bool) -> None:
+async def _serve(parts: Parts, embedder: Embedder, stop: asyncio.Event, tell: Tell, *, adopt: bool) -> None:
     """Embed due rows with one model; with `adopt`, pools without a chosen model use it."""
-    space = await _ready(parts, embedder, stop, adopt=adopt)
+    tell(state_line(LOADING))
+    space = await _ready(parts, embedder, stop, tell, adopt=adopt)
     if space is None:
         return
+    tell(state_line(RUNNING))
     wake, upkeep = asyncio.Event(), asyncio.Event()
     upkeep.set()
     with _ticks(wake, upkeep):
         async with listening(parts.database.direct_url, "esker_embed", wake):
-            await _work(parts, embedder, space, _WakeSignals(wake, upkeep, stop), adopt=adopt)
+            await _work(parts, embedder, space, _WakeSignals(wake, upkeep, stop), tell, adopt=adopt)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +73,11 @@ class _WakeSignals:
     stop: asyncio.Event
 
 
-async def _work(parts: Parts, embedder: Embedder, space: Space, signals: _WakeSignals, *, adopt: bool) -> None:
+async def _work(
+    parts: Parts, embedder: Embedder, space: Space, signals: _WakeSignals, tell: Tell, *, adopt: bool
+) -> None:
     wake, stop = signals.wake, signals.stop
-    backfill = Backfill(parts, embedder, space, wake)
+    backfill = Backfill(parts, embedder, space, wake, tell)
     try:
         while not stop.is_set():
             wake.clear()
@@ -80,7 +85,7 @@ async def _work(parts: Parts, embedder: Embedder, space: Space, signals: _WakeSi
             try:
                 await _drain(parts, backfill, space, signals, adopt=adopt)
             except EmbedderDown as error:
-                await _until_it_answers(parts, embedder, error, stop)
+                await _until_it_answers(parts, embedder, error, stop, tell)
             except EskerError as error:
                 log.warning("embedding cannot go on now: %s", error)
             except Exception:
@@ -105,21 +110,25 @@ async def _drain(parts: Parts, backfill: Backfill, space: Space, signals: _WakeS
         more = await backfill.start_calls(signals.stop)
 
 
-async def _until_it_answers(parts: Parts, embedder: Embedder, error: EmbedderDown, stop: asyncio.Event) -> None:
+async def _until_it_answers(
+    parts: Parts, embedder: Embedder, error: EmbedderDown, stop: asyncio.Event, tell: Tell
+) -> None:
     """Wait until the embedder answers one text, asking once after each pause; or until `stop` is set."""
     down: EmbedderDown | None = error
     while down and not stop.is_set():
         parts.pulse.beat(parts.clock())
         log.warning("%s Pausing for %d s.", down, PAUSE.total_seconds())
+        tell(state_line(WAITING, str(down)))
         await either(stop, seconds=PAUSE.total_seconds())
         try:
             await require_answer(embedder)
             down = None
         except EmbedderDown as still:
             down = still
+    tell(state_line(RUNNING))
 
 
-async def _ready(parts: Parts, embedder: Embedder, stop: asyncio.Event, *, adopt: bool) -> Space | None:
+async def _ready(parts: Parts, embedder: Embedder, stop: asyncio.Event, tell: Tell, *, adopt: bool) -> Space | None:
     """Load the model and create its table, retrying while a part is down; None when `stop` was set meanwhile."""
     while not stop.is_set():
         try:
@@ -131,6 +140,7 @@ async def _ready(parts: Parts, embedder: Embedder, stop: asyncio.Event, *, adopt
                 await register(parts, space, or_retired=True)
         except Unavailable as error:
             log.warning("%s Trying again in %d s.", error, PAUSE.total_seconds())
+            tell(state_line(WAITING, str(error)))
             await either(stop, seconds=PAUSE.total_seconds())
         else:
             log.info("embedding with %s, %d dimensions", space.model, space.dimension)

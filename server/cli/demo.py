@@ -27,6 +27,7 @@ from esker.server.core.config.local_token import own_token
 from esker.server.core.config.settings import Settings
 from esker.server.core.counts import counted
 from esker.server.core.errors import Unavailable
+from esker.server.core.worker_health import is_alive
 
 app = typer.Typer(add_completion=False)
 
@@ -151,7 +152,7 @@ def _is_degraded(api: Api) -> bool:
 def _require_worker(api: Api) -> None:
     """Raise Unavailable, with the last line that the worker printed, unless the embedding worker runs."""
     worker = api.get("/readyz")["worker"]
-    if worker != "running":
+    if worker == "none" or not is_alive(worker):
         raise Unavailable(f"The embedding worker does not run ({worker}).", hint="`esker doctor` shows why.")
 
 

@@ -32,6 +32,7 @@ from esker.server.core.config.client_settings import ClientSettings
 from esker.server.core.config.settings import Settings
 from esker.server.core.counts import counted
 from esker.server.core.errors import EskerError, Misconfigured, Unavailable
+from esker.server.core.worker_health import explained, is_alive
 from esker.server.db.data_dir import holder
 from esker.server.db.embedded import is_made
 from esker.server.providers.embedders import embedder_of
@@ -303,12 +304,9 @@ def _server(settings: Settings) -> Iterator[Finding]:
         raise Unavailable(f"The program that answers at {api.url} is not Esker.", hint="Check ESKER_URL.")
     ready = cast("dict[str, Any]", answer)
     yield Finding("ok", f"The server at {api.url} is ready (embedder: {ready['embedder']}).")
-    if str(ready["worker"]).startswith("died"):
-        yield Finding(
-            "wrong",
-            f"The embedding worker of the server {ready['worker']}",
-            "Without it new rows are found by keyword only. The server's standard error has the whole error.",
-        )
+    worker = str(ready["worker"])
+    if about := explained(worker):
+        yield Finding("warning" if is_alive(worker) else "wrong", about["what"], about["hint"])
     if ready["language_model"] not in ("ok", "none"):
         yield Finding("wrong", f"The language model of the server cannot be used: {ready['language_model']}", FAILING)
     api.get("/v1/memories", limit=1)

@@ -21,8 +21,8 @@ from esker.server.cli.worker_process import keep_worker
 from esker.server.core.config.client_settings import ClientSettings
 from esker.server.core.config.settings import Settings
 from esker.server.core.errors import EskerError, Misconfigured
-from esker.server.core.reports import WorkerHealth
 from esker.server.core.stop_signals import stop_signals
+from esker.server.core.worker_health import WorkerHealth
 from esker.server.db.database import Database
 from esker.server.db.embedded import OWNER, Cluster
 from esker.server.rest.access import is_loopback

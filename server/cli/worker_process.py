@@ -2,13 +2,15 @@
 
 import asyncio
 import os
+import signal
 import sys
-from collections.abc import Callable, Coroutine
+from collections.abc import Coroutine
 from contextlib import suppress
 from typing import Any
 
 from esker.server.core.child_command import child_command
-from esker.server.core.reports import WorkerHealth
+from esker.server.core.clock import system_clock
+from esker.server.core.worker_health import WorkerHealth
 
 _COMMAND = child_command("esker.embedding_worker", "--until-stdin-closes")
 _SHUTDOWN_SECONDS = 5
@@ -23,7 +25,7 @@ async def keep_worker(database_url: str, health: WorkerHealth) -> None:
     environment = dict(os.environ) | {"ESKER_DATABASE_URL": database_url}
     environment.pop("ESKER_DATABASE_URL_FILE", None)
     while True:
-        printed = await _run_worker(environment, health.recovered)
+        printed = await _run_worker(environment, health)
         health.died(printed)
         await asyncio.sleep(pause_seconds(health.deaths))
 
@@ -33,7 +35,7 @@ def pause_seconds(deaths: int) -> float:
     return min(2.0 ** min(deaths, 10), _LONGEST_PAUSE_SECONDS)
 
 
-async def _run_worker(environment: dict[str, str], when_stable: Callable[[], None]) -> str:
+async def _run_worker(environment: dict[str, str], health: WorkerHealth) -> str:
     """Run a worker until it ends, and return the end of what it printed on standard error, which is passed on.
 
     When this is cancelled, the worker's standard input is closed, which ends it.
@@ -41,20 +43,40 @@ async def _run_worker(environment: dict[str, str], when_stable: Callable[[], Non
     worker = await asyncio.create_subprocess_exec(
         *_COMMAND,
         stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
         env=environment,
         start_new_session=True,  # Ctrl-C in a terminal goes to the whole group
     )
     assert worker.stderr is not None  # it is a pipe
+    assert worker.stdout is not None
+    listening = asyncio.create_task(_listen(worker.stdout, health))
     passing_on = asyncio.create_task(_pass_on(worker.stderr))
-    stable = asyncio.get_running_loop().call_later(_STABLE_SECONDS, when_stable)
+    stable = asyncio.get_running_loop().call_later(_STABLE_SECONDS, health.recovered)
     try:
         await worker.wait()
-        return await passing_on
+        await listening
+        return f"{await passing_on}{_end_by_signal(worker)}"
     finally:
         stable.cancel()
         await _even_if_cancelled(_end(worker))
+        listening.cancel()
         passing_on.cancel()
+
+
+def _end_by_signal(worker: asyncio.subprocess.Process) -> str:
+    """Return a line about the signal that ended a worker; empty if it ended by itself."""
+    number = -(worker.returncode or 0)
+    why = ", as the system does when memory is short" if number == signal.SIGKILL else ""
+    return f"\nsignal {number} killed it{why}\n" if number > 0 else ""
+
+
+async def _listen(output: asyncio.StreamReader, health: WorkerHealth) -> None:
+    """Take what a worker tells of itself on its standard output, and pass on what a library prints there."""
+    while line := await output.readline():
+        if not health.told(line.decode("utf-8", "replace"), system_clock()):
+            with suppress(OSError):
+                os.write(sys.stderr.fileno(), line)
 
 
 async def _pass_on(output: asyncio.StreamReader) -> str:

@@ -5,9 +5,7 @@ from datetime import datetime
 
 from esker.server.core.counts import counted
 from esker.server.core.records import Kind
-from esker.server.core.redaction import redact
-
-_LONGEST_LINE = 300  # characters of a worker's output that a report repeats
+from esker.server.core.worker_health import RUNNING, explained
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +14,9 @@ class PoolStatus:
 
     `memories` are live rows by kind, `superseded` those that were replaced. `pending` texts have no vector yet in the
     space of `model` (None: no space is active), `unobserved_tokens` are those of messages that no observer has seen,
-    `jobs` wait or run, and `failed_jobs` are not retried automatically.
+    `jobs` wait or run, and `failed_jobs` are not retried automatically. `worker` is the state of the server's embedding
+    worker (none: it has none). It embeds `vectors_per_minute` of the pool's texts, so `pending` takes `seconds_left`;
+    None: not known.
     """
 
     pool: str
@@ -35,6 +35,9 @@ class PoolStatus:
     embedder: str
     observer: str
     reflector: str
+    worker: str = "none"
+    vectors_per_minute: float | None = None
+    seconds_left: float | None = None
 
 
 def status_text(found: PoolStatus) -> str:
@@ -50,17 +53,29 @@ def status_text(found: PoolStatus) -> str:
         waiting = counted(found.unobserved_tokens, "token of messages is", "tokens of messages are")
         lines.append(f"{waiting} not observed yet.")
     if found.model is None:
-        why = "there is no embedder" if found.embedder == "none" else f"{found.embedder} is not loaded yet"
+        model = "the model" if found.embedder.endswith(".") else found.embedder  # or the sentence why it does not work
+        why = "there is no embedder" if found.embedder == "none" else f"{model} is not loaded yet"
         lines.append(f"Nothing can be found by meaning: {why}.")
     elif found.pending:
-        lines.append(f"{counted(found.pending, 'text')} cannot be found by meaning yet.")
+        lines.append(f"{counted(found.pending, 'text')} cannot be found by meaning yet; {_speed(found)}.")
     else:
         lines.append(f"Everything can be found by meaning ({found.model}).")
     if found.jobs or found.failed_jobs:
         jobs = counted(found.jobs, "job waits or runs", "jobs wait or run")
         lines.append(f"{jobs}, {found.failed_jobs:,} failed permanently (see `esker doctor`).")
+    if found.worker != RUNNING and (about := explained(found.worker)):
+        lines.append(f"{about['what']} {about['hint']}")
     lines.append(f"Observer {found.observer}, reflector {found.reflector}.")
     return "\n".join(lines)
+
+
+def _speed(found: PoolStatus) -> str:
+    """Return how long the texts without a vector will take."""
+    if found.vectors_per_minute is None or found.seconds_left is None:
+        return "it is not known how long that takes"
+    minutes = found.seconds_left / 60
+    left = f"{minutes:.0f} minutes" if minutes >= 2 else f"{found.seconds_left:.0f} seconds"
+    return f"at {found.vectors_per_minute:,.0f} a minute this takes some {left}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,27 +136,3 @@ class ObserveReport:
     queued: bool
     group_ids: list[str]
     memory_ids: list[str]
-
-
-@dataclass(slots=True)
-class WorkerHealth:
-    """The embedding worker of a server: how often it died in a row, and the last line that it then printed."""
-
-    deaths: int = 0
-    last_line: str = ""
-
-    def died(self, printed: str) -> None:
-        """Record a death; `printed` is the end of what the worker printed."""
-        self.deaths += 1
-        lines = [line for line in printed.splitlines() if line.strip()]
-        self.last_line = redact(lines[-1].strip())[:_LONGEST_LINE] if lines else ""
-
-    def recovered(self) -> None:
-        """Forget the deaths of workers before this one."""
-        self.deaths, self.last_line = 0, ""
-
-    def __str__(self) -> str:
-        if not self.deaths:
-            return "running"
-        times = "once" if self.deaths == 1 else f"{self.deaths} times in a row"
-        return f"died {times}: {self.last_line or 'it printed nothing'}"

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections.abc import Callable
 from contextlib import AbstractContextManager, aclosing, nullcontext
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -73,14 +74,20 @@ async def claim(parts: Parts, space: Space, pool_id: str, *, tried: bool) -> Cla
 
 
 async def embed_claimed(
-    parts: Parts, embedder: Embedder, claimed: ClaimedRows, lane: AbstractContextManager[None]
+    parts: Parts,
+    embedder: Embedder,
+    claimed: ClaimedRows,
+    lane: AbstractContextManager[None],
+    stored: Callable[[int], None] | None = None,
 ) -> None:
     """Embed claimed rows and store their vectors. `lane` is left when the embedder has done its part.
+
+    `stored` takes the number of rows of each portion that has got its vectors.
 
     If the embedder is down (EmbedderDown) or the task is cancelled, rows without a result are released untried.
     """
     try:
-        await _embed_and_keep(parts, embedder, claimed, lane)
+        await _embed_and_keep(parts, embedder, claimed, lane, stored)
     except EmbedderDown as error:
         await _give_back(parts, claimed, error_text(error), parts.clock() + PAUSE)
         raise
@@ -90,7 +97,11 @@ async def embed_claimed(
 
 
 async def _embed_and_keep(
-    parts: Parts, embedder: Embedder, claimed: ClaimedRows, lane: AbstractContextManager[None]
+    parts: Parts,
+    embedder: Embedder,
+    claimed: ClaimedRows,
+    lane: AbstractContextManager[None],
+    stored: Callable[[int], None] | None,
 ) -> None:
     storing: set[asyncio.Task[None]] = set()
     is_late = False
@@ -99,7 +110,7 @@ async def _embed_and_keep(
             _set_patience(parts, embedder, claimed)
             async with aclosing(embed_rows(embedder, claimed.batch.rows)) as portions:
                 async for made in portions:
-                    storing.add(asyncio.create_task(_keep(parts, claimed, made)))
+                    storing.add(asyncio.create_task(_keep(parts, claimed, made, stored)))
                     _set_patience(parts, embedder, claimed)
                     if is_late := parts.clock() > claimed.until - _RESERVE:
                         break
@@ -115,10 +126,12 @@ def _set_patience(parts: Parts, embedder: Embedder, claimed: ClaimedRows) -> Non
     embedder.be_patient(waited < timedelta(seconds=parts.settings.embed_patience_seconds))
 
 
-async def _keep(parts: Parts, claimed: ClaimedRows, made: EmbeddedRows) -> None:
+async def _keep(parts: Parts, claimed: ClaimedRows, made: EmbeddedRows, stored: Callable[[int], None] | None) -> None:
     if made.rows:
         async with parts.database.tenant(claimed.pool_id) as connection:
             await vectors.store(connection, claimed.batch, made.rows, made.vectors, parts.clock())
+        if stored:
+            stored(len(made.rows))
     for row, error in made.refused:
         dead = row.attempts >= MAX_ATTEMPTS
         log.warning("%s has no vector%s: %s", row.id, " for good" if dead else " yet", error)

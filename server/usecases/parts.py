@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from esker.server.core.clock import Clock
 from esker.server.core.config.settings import Settings
-from esker.server.core.reports import WorkerHealth
+from esker.server.core.worker_health import WorkerHealth
 from esker.server.db.database import Database
 from esker.server.db.holder import Holder
 from esker.server.providers.breaker import Breakers

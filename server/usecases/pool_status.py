@@ -12,6 +12,7 @@ async def pool_status(parts: Parts, pool_id: str, pool_name: str) -> PoolStatus:
     async with parts.database.tenant(pool_id) as connection:
         counts: PoolCounts = await inspection.pool_counts(connection)
         space, pending = await active_space(connection, parts)
+    rate = parts.worker.rate(pool_id, parts.clock()) if parts.worker else None
     return PoolStatus(
         pool=pool_name,
         memories=counts.memories,
@@ -29,4 +30,7 @@ async def pool_status(parts: Parts, pool_id: str, pool_name: str) -> PoolStatus:
         embedder=parts.embedders.state if parts.embedders else "none",
         observer=parts.observer.name if parts.observer else "off",
         reflector=parts.reflector.name if parts.reflector else "off",
+        worker=str(parts.worker) if parts.worker else "none",
+        vectors_per_minute=60 * rate if rate else None,
+        seconds_left=pending / rate if rate else None,
     )

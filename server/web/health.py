@@ -6,6 +6,7 @@ from typing import Literal
 
 from esker.server.core.counts import counted
 from esker.server.core.reports import PoolStatus
+from esker.server.core.worker_health import explained, is_alive
 from esker.server.usecases.report_status import Readiness
 
 Degree = Literal["ok", "waiting", "wrong"]
@@ -41,8 +42,9 @@ def _of_server(found: Readiness, broken: str | None) -> Iterator[HealthLine]:
     else:
         yield HealthLine("Language model", "wrong", found.language_model)
     yield HealthLine("Embedder", "wrong" if broken else "ok", broken or found.embedder)
-    worker: Degree = "ok" if found.worker in ("running", "none") else "wrong"
-    yield HealthLine("Embedding worker", worker, found.worker)
+    about = explained(found.worker)
+    worker: Degree = "wrong" if not is_alive(found.worker) else "waiting" if about else "ok"
+    yield HealthLine("Embedding worker", worker, found.worker, about.get("hint", ""))
 
 
 def _of_pool(pool: PoolStatus, backlog: Mapping[str, float] | None) -> Iterator[HealthLine]:

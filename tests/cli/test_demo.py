@@ -116,7 +116,7 @@ def test_the_demo_gives_up_when_the_worker_makes_no_progress() -> None:
         waited_for(ServerStates("running", [2, 2, 2]))
 
 
-@pytest.mark.parametrize("worker", ["none", "died once: no such model"])
+@pytest.mark.parametrize("worker", ["none", "died once: out of memory", "cannot start: no such model"])
 def test_the_demo_gives_up_at_once_when_the_worker_does_not_run(worker: str) -> None:
     with pytest.raises(Unavailable, match=f"does not run \\({worker}\\)"):
         waited_for(ServerStates(worker, [2]))

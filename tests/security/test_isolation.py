@@ -294,6 +294,8 @@ OTHER_VERBS = {
     "hook": "opens sessions and sends messages, as the routes above",
     "gateway": "starts a program of the user, whose requests take the route above",
     "demo": "runs a server of its own",
+    "service": "runs the server, and asks it nothing but whether it lives",
+    "logs": "reads a file of the user, or the journal of systemd",
     "openapi": "describes routes and reads nothing",
     "install": "writes files of clients",
     "setup": "writes the settings file of the user",

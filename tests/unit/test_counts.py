@@ -61,3 +61,25 @@ def test_a_count_of_one_is_in_the_singular() -> None:
 )
 def test_a_status_says_why_nothing_can_be_found_by_meaning(embedder: str, why: str) -> None:
     assert f"by meaning: {why}" in status_text(replace(ONE_OF_EACH, model=None, embedder=embedder))
+
+
+@pytest.mark.parametrize(
+    ("per_minute", "seconds", "said"),
+    [
+        (None, None, "it is not known how long that takes"),
+        (120.0, 0.5 * 60, "at 120 a minute this takes some 30 seconds"),
+        (1.0, 90 * 60.0, "at 1 a minute this takes some 90 minutes"),
+    ],
+)
+def test_a_status_says_how_long_the_backlog_takes_or_that_it_is_not_known(
+    per_minute: float | None, seconds: float | None, said: str
+) -> None:
+    status = replace(ONE_OF_EACH, vectors_per_minute=per_minute, seconds_left=seconds)
+    assert f"cannot be found by meaning yet; {said}." in status_text(status)
+
+
+def test_a_status_says_why_texts_get_no_vectors() -> None:
+    assert "The embedding model cannot be used: no such folder" in status_text(
+        replace(ONE_OF_EACH, worker="cannot start: no such folder")
+    )
+    assert "worker" not in status_text(replace(ONE_OF_EACH, worker="running"))

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import psycopg
@@ -11,12 +12,14 @@ import pytest
 
 from esker.embedding_worker import worker
 from esker.embedding_worker.worker import run_worker
+from esker.server.core import worker_health
 from esker.server.core.arrays import Vectors
 from esker.server.core.config.settings import Settings
 from esker.server.core.errors import EmbedderDown, Misconfigured
 from esker.server.core.recall.answer import Recalled
 from esker.server.core.records import NewMemory, Principal, Space
 from esker.server.core.text.indexing import indexed
+from esker.server.core.worker_health import RUNNING, WorkerHealth, state_line
 from esker.server.db.database import Database
 from esker.server.providers.embedders import make_embedder
 from esker.server.providers.query_embedders import QueryEmbedders
@@ -523,17 +526,21 @@ async def test_a_model_with_more_dimensions_than_postgres_holds_is_explained(par
 
 
 @asynccontextmanager
-async def working(database_url: str, embedder: RemoteEmbedder) -> AsyncGenerator[None]:
-    """Run the worker's loop while the block runs; it does not poll, so that only a notification wakes it."""
+async def working(database_url: str, embedder: RemoteEmbedder) -> AsyncGenerator[list[str]]:
+    """Run the worker's loop while the block runs; it does not poll, so that only a notification wakes it.
+
+    Yields the lines that it tells its server.
+    """
+    told: list[str] = []
     monkeypatch = pytest.MonkeyPatch()
     monkeypatch.setattr(worker, "POLL_SECONDS", 86_400)
     stop = asyncio.Event()
     database = Database(database_url, connections=2)
     clock = FakeClock()
     parts = Parts(database, lambda: clock.now, Settings())
-    task = asyncio.create_task(run_worker(parts, embedder, stop))
+    task = asyncio.create_task(run_worker(parts, embedder, stop, told.append))
     try:
-        yield
+        yield told
     finally:
         stop.set()
         await task
@@ -548,13 +555,23 @@ async def embedded(parts: Parts, pool_id: str) -> Recalled:
     )
 
 
-async def test_a_write_wakes_the_worker(
+def after_seconds(seconds: int) -> datetime:
+    """Return a time so many seconds after another one."""
+    return datetime(2026, 11, 30, tzinfo=UTC) + timedelta(seconds=seconds)
+
+
+async def test_a_write_wakes_the_worker_which_tells_its_server_how_fast_it_is(
     asking: Parts, who: Principal, embedder: RemoteEmbedder, database_url: str
 ) -> None:
-    async with working(database_url, embedder):
+    health = WorkerHealth()
+    async with working(database_url, embedder) as told:
         for n in range(3):
             await remember(asking, who, [Note(f"River {n}.")])
             await embedded(asking, who.pool_id)
+    assert told[:2] == [state_line(worker_health.LOADING), state_line(RUNNING)]
+    assert all(health.told(line, now) for line, now in zip(told, map(after_seconds, range(5)), strict=True))
+    # The first of three rows says nothing about the speed; two came in the two seconds since.
+    assert (str(health), health.rate(who.pool_id, after_seconds(4))) == (RUNNING, 1.0)
 
 
 async def test_a_pool_created_later_is_served_as_well(
