@@ -343,6 +343,7 @@ async def test_the_role_of_a_project_sees_and_changes_no_row_of_another(
         "UPDATE messages SET text = 'x'",
         "DELETE FROM passages",
         "DELETE FROM packs",
+        "UPDATE former_packs SET memory_ids = NULL",
         "DELETE FROM session_usage",
         "UPDATE jobs SET state = 'ready' WHERE subject <> ''",
         "UPDATE embedding_attempts SET dead = true",

@@ -305,8 +305,10 @@ SELECT EXISTS (
 SELECT id FROM memories WHERE superseded_by = ANY (%(ids)s)
 
 -- name: with_notes
--- Rows that end with a note (these are its patterns) and may quote another row. A person's own note is never changed.
-SELECT {memory} FROM memories WHERE content LIKE ANY (%(patterns)s) AND kind IN ('observation', 'reflection')
+-- Rows that end with a note (these are its patterns) and may quote another row. A person's own note is never changed. An
+-- index has the rows that end with a bracket, as all of the patterns do.
+SELECT {memory} FROM memories
+WHERE content LIKE ANY (%(patterns)s) AND right(content, 1) = ')' AND kind IN ('observation', 'reflection')
 
 -- name: reword
 -- Give rows other words. Their numbers of terms and parts, by which the statistics of the index count, stay as they were.
