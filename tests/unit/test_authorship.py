@@ -334,3 +334,40 @@ def test_a_plan_that_is_handed_over_for_review_is_not_what_the_person_says(lead:
     plan = "Table 1 must always be copied first. " * 30
     assert authorship(f"{lead}\n\n{plan}\n\nIs anything missing?").own == f"{lead}\n\nIs anything missing?"
     assert "copied" in authorship(f"We changed the plan.\n\n{plan}").own
+
+
+BRIEF = """Mend the pictures of the shop.
+
+IMPORTANT:
+- do NOT break the layout
+- do NOT start the server
+
+Rules:
+- if the link is empty, show the fallback
+- every picture has a width of 40 px
+
+Replace them in:
+- cards
+- pages
+- previews
+- mails
+
+The shop must never crash because of a picture."""
+
+
+def test_the_items_of_a_brief_are_specified_and_only_its_sentences_are_said() -> None:
+    written = authorship(BRIEF)
+    assert written.own.split("\n\n")[0] == "Mend the pictures of the shop."
+    assert "The shop must never crash because of a picture." in written.own
+    assert "- " not in written.own
+    assert "- every picture has a width of 40 px" in written.specified
+
+
+def test_a_few_items_or_items_under_one_introduction_are_said() -> None:
+    few = BRIEF.replace("- cards\n- pages\n- previews\n- mails", "- cards")
+    one = "Show on every card:\n" + "\n".join(
+        f"- {part} and its price" for part in "bread milk tea ice jam rice oil".split()
+    )
+    one += "\n- the hours\n- the owner"
+    for said in (few, one):
+        assert authorship(said).own == said

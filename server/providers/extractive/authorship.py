@@ -24,6 +24,9 @@ _LONGEST_LINE = 1_500
 # A longer text with as many headings is a document or a prompt template, and not what a person says.
 _MOST_WORDS, _HEADINGS = 120, 2
 _HEADING = re.compile(r"#{1,6} \S|\*\*[^*\n]{1,80}\*\*[:：]?(?:$|\s)|\*\*[^*\n]{1,80}[:：]\*\*")
+# A text of as many items under as many introductions ("Rules:"), and mostly of them, is a brief: the items are parts of
+# the work that it orders.
+_FEWEST_ITEMS, _FEWEST_INTRODUCTIONS = 8, 2
 # The part of a template that contains the person's words: "<user_input>", "<request>".
 _FILLED_IN = re.compile(
     r"^[ \t]*<((?:user_\w{1,30})|(?:\w{0,30}_)?(?:input|request|query|question|arguments))>", re.MULTILINE
@@ -94,7 +97,29 @@ def authorship(text: str, before: str = "") -> Authorship:
     answered = _Answered.read(ends(before))
     said, document = _divided(_without_texts(ends(text)))
     own, quoted = _read(said, answered)
+    if _is_brief(own):
+        said, items = _without_items(own)
+        return Authorship(said, quoted, items)
     return Authorship(own, quoted, _read(document, answered)[0] if _orders(own, document) else "")
+
+
+def _is_brief(own: str) -> bool:
+    """Whether a person's words are mostly lists of what to do, each with an introduction."""
+    lines = [line for line in own.splitlines() if any(map(str.isalnum, line))]
+    items = sum(bool(_ITEM.match(line)) for line in lines)
+    introductions = sum(_introduces(line) for line in lines)
+    enough = items >= _FEWEST_ITEMS and introductions >= _FEWEST_INTRODUCTIONS
+    return enough and items + introductions > _MOSTLY * len(lines)
+
+
+def _introduces(line: str) -> bool:
+    return not _ITEM.match(line) and line.rstrip().endswith((":", "："))
+
+
+def _without_items(own: str) -> tuple[str, str]:
+    """Return the lines of a brief that are in no list, and its lists with their introductions."""
+    said = [line for line in own.splitlines() if not _ITEM.match(line) and not _introduces(line)]
+    return "\n".join(said), "\n".join(line for line in own.splitlines() if line not in said)
 
 
 def _without_texts(text: str) -> str:

@@ -56,6 +56,10 @@ _FIGURE = re.compile(r"\d[\d.,:]*")
 _IN_BRACKETS = re.compile(r"(?<=\S)\s*[(（][^()（）]*[)）][.:：]?$")
 _ASIDE = re.compile(r"\((?:[^()\s]+\s+){5,}[^()\s]+\)")
 _LABELLED = re.compile(r"\w+[:：]")
+# A file or folder, and the target of a link to it.
+_FILE = re.compile(
+    r"`?[\w./@~-]*[\w\])]\.[A-Za-z]\w{0,4}`?(?![\w.])|`?[\w.@~-]+/[\w./*\[\]@~-]*`?|\([^()\s]*/[^()\s]*\)"
+)
 _ARROW = re.compile(r"→|->|=>")
 _ROWS: dict[Kind, tuple[str, Category]] = {
     "found": (labels.FOUND, "fact"),
@@ -200,7 +204,7 @@ def _report(said: Statement) -> _Report | None:
     if _is_heading(text) or (kind != "proposed" and says_nothing):
         return None
     above = _above(said, text)
-    if kind == "found" and not above and _only_names(text):
+    if (kind == "done" and _only_files(text)) or (kind == "found" and not above and _only_names(text)):
         return None
     if not above and said.before and leans(text) and _goes_on(said.before):
         text = f"{cues.OPENING.sub('', said.before).strip()} {text}"
@@ -218,6 +222,11 @@ def _report(said: Statement) -> _Report | None:
 def _is_heading(text: str) -> bool:
     """Whether a text has no words, or only those of a heading of what is left: "Next steps (optional)"."""
     return not any(map(str.isalnum, cues.HEADING_OPEN.sub("", _IN_BRACKETS.sub("", text))))
+
+
+def _only_files(text: str) -> bool:
+    """Whether a text is a list of files; one under "Files changed" says nothing of the change."""
+    return bool(_FILE.search(text)) and not content_words(_FILE.sub(" ", text)) and not _ARROW.search(text)
 
 
 def _only_names(text: str) -> bool:

@@ -26,6 +26,11 @@ _FIGURE = re.compile(
     r"#[0-9a-fA-F]{3,8}\b|(?<![A-Za-z0-9_.])[$€£¥]?\d[\d.,:]*\s?(?:[%％]|[a-zA-Z]{1,5}"
     rf"{NOT_GLUED})?"
 )
+# A commit, a pull request or an issue: it says where the work was recorded, and nothing of the work.
+_RECORD = re.compile(
+    r"https?://\S+/(?:pull|issues|commit|merge_requests)/\S+|`?\b(?=[0-9a-f]*\d)(?=\d*[a-f])[0-9a-f]{7,40}\b`?"
+    r"|(?:\b(?:PR|MR) ?)?#\d{1,6}\b"
+)
 _PROPER = re.compile(rf"(?<=[^\W_.!?:—–-]\s)[A-ZÀ-ÖØ-Þ][\w-]*[a-zß-ÿ]\w*|(?<=[{CJK}])[A-Z][A-Za-z0-9]+")
 
 
@@ -38,6 +43,7 @@ def names(text: str) -> list[str]:
 
 def weight(text: str) -> int:
     """Return how telling a statement is, from -3 up: names, figures and causes raise it, few words lower it."""
+    text = _RECORD.sub(" ", text)
     words = content_words(text)
     points = (
         min(len(set(names(text))), _MOST_NAMES) + min(_figures(text), _MOST_FIGURES) + min(_proper(text), _MOST_PROPER)
