@@ -12,8 +12,10 @@ _OUTSIDE = {
     "CHANGELOG.md": "project/changelog.md",
     "CONTRIBUTING.md": "project/contributing.md",
     "SECURITY.md": "project/security.md",
+    "clients/python/README.md": "clients/python.md",
+    "clients/typescript/README.md": "clients/typescript.md",
 }
-"""Pages of the repository's root, by their path in the site."""
+"""Pages outside of `docs/`, by their path in the site, which has a first page of its own in place of the README."""
 _FENCE = re.compile(r"(^ *```.*?^ *```)", re.DOTALL | re.MULTILINE)
 _LINK = re.compile(r"(?<!!)\[([^\]]*)\]\(([^)\s]+)\)")
 

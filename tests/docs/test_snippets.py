@@ -30,10 +30,11 @@ RUN = (
     "docs/start/own-agent.md",
     "docs/ranking.md",
     "docs/sync.md",
+    "docs/everyday.md",
 )
 """Pages whose shell and Python are run here, in this order, on one server."""
 OTHERS = {
-    "README.md": "its curl is run by a test of its own; the rest repeats the tutorials and the pages below",
+    "README.md": "repeats the tutorials",
     "docs/agents.md": "installing is run by the tutorials; plugins of Claude Code need its program",
     "docs/api.md": "generators are programs of others; tests/unit/test_api_document.py checks what they get",
     "docs/benchmarks.md": "measures for minutes; tests/bench runs a short form",
@@ -43,6 +44,7 @@ OTHERS = {
     "docs/evals.md": "needs data sets or minutes; tests/evals runs each command on a small one",
     "docs/forgetting.md": "tests/cli/test_forget.py runs each of these commands",
     "docs/gateway.md": "leads agent CLIs to their models; tests/gateway has scripted ones",
+    "docs/keys.md": "a key closes the server to all without one; tests/cli and tests/security make keys",
     "docs/scaling.md": "writes for ten minutes; tests/bench runs a short form",
     "docs/team.md": "needs Docker, systemd or root",
 }
@@ -155,13 +157,3 @@ def test_the_tutorials_do_what_they_say(reader: Reader) -> None:
         >= 3
     )
     assert {"section", "relevance"} <= set(printed["docs/ranking.md"].replace("(", " ").split())
-
-
-@pytest.mark.skipif(not shutil.which("curl") or not shutil.which("bash"), reason="the snippets are for curl and bash")
-def test_the_curl_of_the_readme_works(reader: Reader) -> None:
-    [snippet] = [each for each in SHOWN if each.page == "README.md" and each.text.startswith("# curl")]
-    done = reader.run(snippet.text.replace("python3", sys.executable))
-    assert done.returncode == 0, done.stderr
-    assert '"accepted":1' in done.stdout
-    assert "<global_observations>" in done.stdout
-    assert "User decision: We decided to keep sessions in Redis for 24 hours." in done.stdout
