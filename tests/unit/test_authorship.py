@@ -365,9 +365,7 @@ def test_the_items_of_a_brief_are_specified_and_only_its_sentences_are_said() ->
 
 def test_a_few_items_or_items_under_one_introduction_are_said() -> None:
     few = BRIEF.replace("- cards\n- pages\n- previews\n- mails", "- cards")
-    one = "Show on every card:\n" + "\n".join(
-        f"- {part} and its price" for part in "bread milk tea ice jam rice oil".split()
-    )
-    one += "\n- the hours\n- the owner"
+    one = "Show on every card:\n- bread and milk\n- the hours of opening\n- two pictures\n- where the owner lives\n"
+    one += "- a link\n- who wrote it\n- its price\n- stars\n- nothing else"
     for said in (few, one):
         assert authorship(said).own == said
