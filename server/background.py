@@ -21,6 +21,7 @@ from esker.server.usecases.pool_turns import PoolTurns
 from esker.server.usecases.quarantine import extend_all_quarantines
 from esker.server.usecases.reflect import reflect_leased
 from esker.server.usecases.reflect_pool import reflect_pool_leased
+from esker.server.usecases.rename_project import move_all_late_rows
 from esker.server.usecases.retain import retain_all
 from esker.server.usecases.run_job import Work, claim_job, pools_with_jobs, run_job
 from esker.server.usecases.spending import resume_paused_jobs
@@ -118,6 +119,7 @@ async def keep_up(parts: Parts) -> None:
             await _upkeep(retain_all, parts)
         await _upkeep(mark_expired, parts)
         await _upkeep(extend_all_quarantines, parts)
+        await _upkeep(move_all_late_rows, parts)
         if behind := await _upkeep(cut_all_behind, parts):
             log.info("made the missing passages of %d sessions", behind)
         await asyncio.sleep(_UPKEEP_SECONDS)

@@ -105,7 +105,12 @@ def _forget(api: Api, body: dict[str, Any], *, as_json: bool) -> None:
     receipt = api.post("/v1/forget", body)
     if as_json:
         print_json(receipt)
-        return
+    else:
+        show_receipt(receipt)
+
+
+def show_receipt(receipt: dict[str, Any]) -> None:
+    """Print how much was forgotten."""
     say(f"Forgotten: {', '.join(counted(receipt[many], one) for many, one in _COUNTED.items())}.")
     if receipt["restored"]:
         again = counted(receipt["restored"], "memory that it had replaced is", "memories that it had replaced are")

@@ -9,7 +9,7 @@ import typer
 from esker.server.agents.behind_gateway import ADDRESSES, CLIENTS, Behind, behind_gateway, gateway_url
 from esker.server.agents.project import is_excluded, project_of
 from esker.server.cli.connection import connect
-from esker.server.cli.output import AsJson, print_json
+from esker.server.cli.output import AsJson, WrongUsage, print_json
 from esker.server.core.config.client_settings import ClientSettings
 from esker.server.core.config.gateway_rules import MODES
 from esker.server.core.errors import InvalidInput, Misconfigured
@@ -34,9 +34,9 @@ def gateway(
     """
     chosen = client or _PROGRAMS.get(os.path.basename(command[0]), "api")
     if chosen not in CLIENTS:
-        raise InvalidInput(f"--for must be one of {', '.join(CLIENTS)}, not {chosen!r}.")
+        raise WrongUsage(f"--for must be one of {', '.join(CLIENTS)}, not {chosen!r}.")
     if mode is not None and mode not in MODES:
-        raise InvalidInput(f"--mode must be one of {', '.join(MODES)}, not {mode!r}.")
+        raise WrongUsage(f"--mode must be one of {', '.join(MODES)}, not {mode!r}.")
     found = _behind(chosen, command, mode)
     if as_json:
         print_json({"command": found.command, "environment": found.environment})

@@ -17,13 +17,15 @@ PANELS: dict[str, dict[str, tuple[str, str]]] = {
         "open": ("open_page", "Open the page of the server in the browser: what memory holds, and why."),
         "status": ("status", "Show what memory contains, and how much of it cannot be found yet."),
     },
-    "Sessions": {
+    "Sessions and projects": {
         "ingest": ("ingest", "Send transcripts of agents to the server, except what was sent before."),
         "sessions": ("sessions", "List sessions, the most recently begun first, or show the memory of one."),
         "observe": ("sessions", "Observe the unobserved messages of one session or of all."),
         "reflect": ("reflections", "Condense memories of one session, of all sessions, or of the pool."),
         "reflections": ("reflections", "List reflections, show the changes of one, or undo it."),
         "pack": ("sessions", "Show the context pack of a session."),
+        "session": ("projects", "Delete a session."),
+        "project": ("projects", "List, rename, merge and delete projects."),
     },
     "Forget and exclude": {
         "forget": (

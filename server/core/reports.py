@@ -98,6 +98,32 @@ class ProjectSummary:
 
 
 @dataclass(frozen=True, slots=True)
+class ProjectCounts:
+    """How many rows of each kind a project has, superseded memories included."""
+
+    sessions: int
+    memories: int
+    passages: int
+    reflections: int
+    quarantines: int
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectMove:
+    """A renamed or merged project: what `moved` to the name, or with `dry_run` would, and what that had before.
+
+    `repeated`: it was done before, and nothing changed.
+    """
+
+    project: str
+    name: str
+    moved: ProjectCounts
+    there: ProjectCounts
+    dry_run: bool
+    repeated: bool
+
+
+@dataclass(frozen=True, slots=True)
 class LiveRows:
     """The live rows of a pool, counted by kind, by project (None: of no project), and by week and kind.
 

@@ -1,14 +1,16 @@
-"""The route of the list of projects."""
+"""Routes of projects."""
 
 from dataclasses import dataclass
 from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from esker.server.core.reports import ProjectSummary
+from esker.server.core.reports import ProjectMove, ProjectSummary
 from esker.server.rest.context import WithParts, WithPrincipal
 from esker.server.rest.json_route import JsonRoute
+from esker.server.rest.schemas import RenameIn
 from esker.server.usecases.know_project import list_projects
+from esker.server.usecases.rename_project import rename_project
 
 router = APIRouter(prefix="/v1", tags=["memories"], route_class=JsonRoute)
 
@@ -28,3 +30,12 @@ async def projects(
 ) -> ProjectList:
     """List the projects that have memories, with their numbers of memories."""
     return ProjectList(await list_projects(parts, principal.pool_id, limit))
+
+
+@router.post("/projects/rename", operation_id="renameProject")
+async def rename(body: RenameIn, parts: WithParts, principal: WithPrincipal) -> ProjectMove:
+    """Give a project another name, or with `merge` the name of another project, whose rows it joins.
+
+    Clients may go on naming it as before. With `dry_run`, only show what would move.
+    """
+    return await rename_project(parts, principal, body.project, body.name, merge=body.merge, dry_run=body.dry_run)

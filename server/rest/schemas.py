@@ -255,6 +255,15 @@ class ForgetIn(StrictBody):
     dry_run: bool = False
 
 
+class RenameIn(StrictBody):
+    """A project and its new `name`, which with `merge` is that of another project. With `dry_run` nothing changes."""
+
+    project: ProjectName
+    name: ProjectName
+    merge: bool = False
+    dry_run: bool = False
+
+
 class QuarantineIn(StrictBody):
     """The limits of a quarantine, at least one; they mean the same as those of a request to forget."""
 

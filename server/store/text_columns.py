@@ -72,6 +72,7 @@ _KEYS: Mapping[str, tuple[str, ...]] = {
     "open_calls": ("id",),
     "audit": ("id",),
     "quarantines": ("id",),
+    "former_projects": ("former_project",),
 }
 _COLUMNS: Mapping[str, Mapping[TextShape, tuple[str, ...]]] = {
     "memories": {"text": ("content", "author", "project", "external_id"), "list": ("tags",)},
@@ -99,6 +100,7 @@ _COLUMNS: Mapping[str, Mapping[TextShape, tuple[str, ...]]] = {
     "open_calls": {"text": ("model",)},
     "audit": {"text": ("target",), "json": ("detail",)},
     "quarantines": {"text": ("project", "client", "source")},
+    "former_projects": {"text": ("former_project", "project")},
 }  # fmt: skip
 
 TEXT_COLUMNS: tuple[TextColumn, ...] = tuple(
@@ -110,7 +112,9 @@ TEXT_COLUMNS: tuple[TextColumn, ...] = tuple(
 """All columns with people's words. A test compares them with the catalog."""
 
 PLACES: tuple[TextColumn, ...] = tuple(
-    column for column in TEXT_COLUMNS if column.column in ("project", "cwd") and column.table != "quarantines"
+    column
+    for column in TEXT_COLUMNS
+    if column.column in ("project", "former_project", "cwd") and column.table != "quarantines"
 )
 """The columns with the name or the directory of a project, which many rows share."""
 

@@ -7,7 +7,7 @@ from esker.server.core.pack.briefing import MIN_TOKENS, Briefing, brief
 from esker.server.core.pack.walks import walks_for
 from esker.server.db.pipeline import fetch
 from esker.server.store import memories, sessions
-from esker.server.usecases.know_project import unknown_project
+from esker.server.usecases.know_project import renamed_project, unknown_project
 from esker.server.usecases.name_project import stored_name
 from esker.server.usecases.pack import best_rows
 from esker.server.usecases.parts import Parts
@@ -32,4 +32,6 @@ async def give_briefing(parts: Parts, pool_id: str, project: str | None, tokens:
         walks = [walk for walk in walks_for(project) if walk.priority == "high"]
         _, best = await best_rows(connection, walks, tokens, project=project, without_session=None, now=now)
         unknown = await unknown_project(connection, project)
+    if unknown and (present := await renamed_project(parts, pool_id, project)):
+        return await give_briefing(parts, pool_id, present, tokens)
     return await asyncio.to_thread(brief, project, pinned, best, session, tokens, unknown)

@@ -26,6 +26,14 @@ async def similar_projects(connection: Connection, project: str) -> UnknownProje
     return UnknownProject(project, await asyncio.to_thread(nearest, project, known))
 
 
+async def renamed_project(parts: Parts, pool_id: str, project: str | None) -> str | None:
+    """Return the present name of a project that was renamed, or None: its clients name it as before."""
+    if project is None:
+        return None
+    async with parts.database.moment(pool_id) as connection:
+        return (await fetch(connection, projects.present_names([project]))).get(project)
+
+
 async def list_projects(parts: Parts, pool_id: str, limit: int) -> list[ProjectSummary]:
     """Return the projects of a pool with the most live memories, the most first."""
     async with parts.database.moment(pool_id) as connection:

@@ -8,7 +8,8 @@ from esker.server.core.ids import new_id
 from esker.server.core.page_cursor import PageCursor
 from esker.server.core.records import Job
 from esker.server.core.redaction import redact, redact_name
-from esker.server.store import groups, jobs, messages, sessions
+from esker.server.db.pipeline import fetch
+from esker.server.store import groups, jobs, messages, projects, sessions
 from esker.server.usecases.forgotten_places import new_names
 from esker.server.usecases.name_project import as_named, stored_name
 from esker.server.usecases.parts import Parts
@@ -41,12 +42,14 @@ async def open_session(parts: Parts, pool_id: str, asked: SessionRequest) -> Sto
     async with parts.database.tenant(pool_id) as connection:
         # Its client still calls it so, but that name is to be forgotten, perhaps as it was written before.
         renamed = await new_names(connection, dict.fromkeys(filter(None, (named, project, cwd))))
+        project = renamed.get(named) or renamed.get(project or "", project)
+        present = await fetch(connection, projects.present_names([project])) if project else {}
         return await sessions.upsert(
             connection,
             session_id=new_id("ses", now),
             client=redact_name(asked.client),
             external_id=redact_name(asked.external_id),
-            project=renamed.get(named) or renamed.get(project or "", project),
+            project=present.get(project, project) if project else None,
             cwd=renamed.get(cwd, cwd) if cwd else None,
             timezone=asked.timezone,
             effective_context=asked.effective_context,

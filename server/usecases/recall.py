@@ -44,7 +44,7 @@ from esker.server.store import memories, passages, projects, search, sessions, v
 from esker.server.store.search import Size
 from esker.server.store.vectors import PoolSpace
 from esker.server.usecases.find_candidates import Question, find_candidates
-from esker.server.usecases.know_project import unknown_project
+from esker.server.usecases.know_project import renamed_project, unknown_project
 from esker.server.usecases.paraphrase import paraphrase
 from esker.server.usecases.parts import Parts
 from esker.server.usecases.query_embedding import (
@@ -116,6 +116,9 @@ async def recall(parts: Parts, pool_id: str, request: RecallRequest) -> Recalled
     instruments = parts.instruments
     with instruments.recall_arm("all"):
         answer = await _recall(parts, pool_id, request)
+        unknown = answer.unknown_project
+        if unknown and (present := await renamed_project(parts, pool_id, unknown.name)):
+            answer = await _recall(parts, pool_id, replace(request, project=present))
     instruments.recall_answers.labels(answer.semantic, "no" if answer.abstained else "yes").inc()
     return answer
 

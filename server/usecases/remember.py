@@ -17,7 +17,7 @@ from esker.server.core.sources import sourced
 from esker.server.core.text.indexing import IndexedMemory
 from esker.server.db.database import Connection
 from esker.server.db.pipeline import fetch
-from esker.server.store import audit, memories, passages, sessions, vectors
+from esker.server.store import audit, memories, passages, projects, sessions, vectors
 from esker.server.usecases.binding import bound_project, check_row, check_sessions
 from esker.server.usecases.name_project import stored_name
 from esker.server.usecases.parts import Parts
@@ -85,6 +85,7 @@ async def _remember(parts: Parts, who: Principal, notes: Sequence[Note], *, read
     if who.project is not None:
         notes = [replace(note, project=bound_project(who, note.project)) for note in notes]
     prepared = await asyncio.to_thread(lambda: [prepare(note, now) for note in notes])
+    prepared = await _under_present_names(parts, who, prepared)
     places: dict[str, StoredSession] = {}
     if any(note.session_id is not None for note in notes):
         async with parts.database.tenant(who.pool_id) as connection:
@@ -102,6 +103,16 @@ async def _remember(parts: Parts, who: Principal, notes: Sequence[Note], *, read
             hint="External ids are names in a whole pool: use another one.",
         )
     raise Conflict("These notes are being written and forgotten at the same time.", hint="Try again.")
+
+
+async def _under_present_names(parts: Parts, who: Principal, prepared: list[PreparedNote]) -> list[PreparedNote]:
+    """Return notes with the present names of projects that were renamed."""
+    named = {note.project for note in prepared if note.project is not None}
+    if not named or who.project is not None:
+        return prepared
+    async with parts.database.moment_pipeline(who.pool_id) as connection:
+        present = await fetch(connection, projects.present_names(named))
+    return [replace(note, project=present.get(note.project or "", note.project)) for note in prepared]
 
 
 class _Gone(Exception):
@@ -287,6 +298,9 @@ async def list_memories(
         row_filter, since=as_utc(row_filter.since), until=as_utc(row_filter.until), as_of=as_utc(row_filter.as_of)
     )
     async with parts.database.tenant(pool_id) as connection:
+        if row_filter.project is not None:
+            present = await fetch(connection, projects.present_names([row_filter.project]))
+            bounded = replace(bounded, project=present.get(row_filter.project, row_filter.project))
         if row_filter.session is not None:
             await sessions.get(connection, row_filter.session)
         if before is not None and not await memories.get(connection, [before]):

@@ -19,7 +19,7 @@ from esker.server.core.text.phrases import Phrases, texts_in
 from esker.server.db.database import Connection
 from esker.server.db.pipeline import Answer, send
 from esker.server.db.pipeline import known as answered
-from esker.server.store import tombstones
+from esker.server.store import projects, tombstones
 from esker.server.store.messages import MessageToStore
 from esker.server.store.tombstones import HashedMessage
 from esker.server.usecases.parts import Parts
@@ -120,17 +120,24 @@ async def are_forgotten(parts: Parts, connection: Connection, texts: Sequence[Sa
     if digests is None or not texts:
         return [False] * len(texts)
     long = sum(len(one.text) for one in texts)
-    made = await parts.processes.run(long, _hashes_of_texts, digests, texts)
+    former: dict[str, list[str]] = {}
+    for name, present in (await projects.former_names(connection)).items():
+        former.setdefault(present, []).append(name)
+    made = await parts.processes.run(long, _hashes_of_texts, digests, texts, former)
     known = await tombstones.known(connection, {digest for each in made for digest in each})
     return [any(holding(each, known, one.said_at)) for each, one in zip(made, texts, strict=True)]
 
 
-def _hashes_of_texts(digests: Digests, texts: Sequence[SaidText]) -> list[set[bytes]]:
-    return [_hashes_of_text(digests, text) for text in texts]
+def _hashes_of_texts(
+    digests: Digests, texts: Sequence[SaidText], former: Mapping[str, Sequence[str]]
+) -> list[set[bytes]]:
+    return [_hashes_of_text(digests, text, former) for text in texts]
 
 
-def _hashes_of_text(digests: Digests, said: SaidText) -> set[bytes]:
-    own = digests.of_row(said.text, said.project) | digests.of_row(said.text, EVERYWHERE)
+def _hashes_of_text(digests: Digests, said: SaidText, former: Mapping[str, Sequence[str]]) -> set[bytes]:
+    """Return the hashes by which a text may have been forgotten, also under the former names of its project."""
+    project = said.project or ""
+    own = digests.of_row_in(said.text, (project, EVERYWHERE, *former.get(project, ())))
     return own | {digests.of_id(said.record_id)} | digests.in_text(said.text)
 
 

@@ -29,6 +29,7 @@ OF_ALL_POOLS = {
     "operations",
     "pools_with_embedding_work",
     "pools_with_expired_memories",
+    "pools_with_former_projects",
     "pools_with_jobs",
     "pools_with_quarantine",
     "pools_with_retention",

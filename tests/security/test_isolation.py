@@ -139,6 +139,11 @@ ROUTES: dict[tuple[str, str], list[Ask]] = {
     ],
     ("GET", "/v1/briefing"): [Ask(same=False), Ask({"project": "{project}"}, same=False)],
     ("GET", "/v1/projects"): [Ask()],
+    ("POST", "/v1/projects/rename"): [
+        Ask(body={"project": "{project}", "name": "renamed", "dry_run": True}, same=False),
+        Ask(body={"project": "{project}", "name": "renamed"}, same=False),
+        Ask(body={"project": "{project}", "name": "project-of-mine", "merge": True}, same=False),
+    ],
     ("POST", "/v1/reflect"): [
         Ask(body={"project": "{project}", "min_age_days": 0, "dry_run": True}),
         Ask(WAIT, body={"project": "{project}", "min_age_days": 0}),
@@ -217,6 +222,7 @@ CROSSING = {
     ("POST", "/v1/forget"),
     ("GET", "/v1/forget/{receipt_id}"),
     ("DELETE", "/v1/forget/{receipt_id}"),
+    ("POST", "/v1/projects/rename"),
     ("POST", "/v1/quarantines"),
     ("GET", "/v1/quarantines"),
     ("DELETE", "/v1/quarantines/{quarantine_id}"),
@@ -281,6 +287,8 @@ ASKING_VERBS: dict[str, list[list[str]]] = {
     "forget": [["{memory}", "--messages"], ["{passage}"]],
     "export": [["jsonl", "{folder}/pool.jsonl"], ["memory-md", "{folder}/MEMORY.md"], ["daily", "{folder}/logs"]],
     "sync": [["{folder}/vault"]],
+    "session": [["delete", "{session}", "--yes"]],
+    "project": [["list"], ["rename", "{project}", "renamed", "--yes"], ["delete", "{project}", "--yes"]],
     "quarantine": [[], ["--lift", "{quarantine}"], ["--session", "{session}"]],
     "spend": [[]],
     "audit": [["--actor", "{key}"], []],

@@ -42,8 +42,9 @@ JOIN messages m ON m.session_id = asked.session_id AND m.seq = asked.seq
 WHERE m.content_hash <> '\x'
 
 -- name: projects
--- The projects of the pool, as its memories have them.
-SELECT DISTINCT project FROM memories WHERE project IS NOT NULL
+-- The projects of the pool, as its memories have them or had them.
+SELECT project FROM memories WHERE project IS NOT NULL
+UNION SELECT former_project FROM former_projects
 
 -- name: all_message_hashes
 -- The hashes of the content of all messages.
