@@ -44,14 +44,16 @@ class LimitedConnection(AsyncConnection[TupleRow]):
     answer_seconds: float = ANSWER_SECONDS
     used_at: float = 0.0
     is_shared: bool = False
+    _timer: asyncio.TimerHandle | None = None
 
     async def wait(self, gen: Generator[Any, Any, _T], *options: Any, **more: Any) -> _T:
         """Wait for an answer, as the driver does, but not for ever."""
-        timer = asyncio.get_running_loop().call_later(self.answer_seconds, self._hang_up)
+        self._limit_wait()
         try:
             return await super().wait(gen, *options, **more)
         finally:
-            timer.cancel()
+            if self._timer:
+                self._timer.cancel()
             self.used_at = time.monotonic()
 
     @property
@@ -70,7 +72,14 @@ class LimitedConnection(AsyncConnection[TupleRow]):
         finally:
             self.answer_seconds = usual
 
+    def _limit_wait(self) -> None:
+        self._timer = asyncio.get_running_loop().call_later(self.answer_seconds, self._hang_up)
+
     def _hang_up(self) -> None:
+        if self.has_input:
+            # The answer is there, and this process was too busy to read it.
+            self._limit_wait()
+            return
         log.warning("Postgres gave no answer within %g s; the connection is given up", self.answer_seconds)
         # Cancelling the task would not do: the driver would ask the server to cancel, and wait for that.
         with suppress(OSError), socket.socket(fileno=os.dup(self.pgconn.socket)) as own:
