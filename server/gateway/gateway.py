@@ -4,59 +4,40 @@ Memory never breaks an agent: if Esker fails at its part, the request is sent on
 """
 
 import asyncio
-import json
 import logging
 import re
-from collections import OrderedDict
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from functools import partial
 from urllib.parse import unquote
 
 import httpx2
 from starlette.datastructures import Headers
 from starlette.types import Receive, Scope, Send
 
-from esker.server.agents.project import is_excluded, project_of
-from esker.server.core.config.gateway_rules import MODES, UPSTREAMS, GatewayMode, mode_for
-from esker.server.core.errors import EskerError, InvalidInput, NotFound, Unavailable
-from esker.server.core.json_input import JsonObject, as_object
+from esker.server.core.config.gateway_rules import UPSTREAMS
+from esker.server.core.errors import EskerError, InvalidInput
 from esker.server.core.records import Principal
-from esker.server.gateway.callers import caller_of, is_aside
-from esker.server.gateway.encodings import MOST_BYTES, decoded
+from esker.server.gateway.encodings import MOST_BYTES
 from esker.server.gateway.identity import KnownTurn, identified
-from esker.server.gateway.keeping import Exchange, Keeper, Key, key_of
+from esker.server.gateway.keeping import Exchange, Keeper
+from esker.server.gateway.prompts import Prompts
 from esker.server.gateway.protocols import protocol_of
-from esker.server.gateway.records import Caller, Conversation, ModelAnswer, Protocol
-from esker.server.gateway.server_sent_events import read_events
+from esker.server.gateway.reading import ModelRequest, Unread, read_answer, read_request
+from esker.server.gateway.records import Caller, Protocol
 from esker.server.gateway.sessions import Histories, Place, new_session
 from esker.server.gateway.upstreams import Upstreams, sent_back, sent_on
 from esker.server.rest.problems import problem, problem_of
-from esker.server.usecases.binding import bound_project, check_client, parts_for
+from esker.server.usecases.binding import bound_project, check_client
 from esker.server.usecases.open_session import SessionRequest
-from esker.server.usecases.pack import get_pack
 from esker.server.usecases.parts import Parts
 
 log = logging.getLogger(__name__)
 
-# Seconds that a request waits for its pack.
-_PACK_SECONDS = 1.0
-# Sessions whose pack is remembered, for the time in which the database is away.
-_MOST_PACKS = 500
 # Bytes of a request up to which reading it takes less time than starting a thread.
 _SMALL = 256 * 1024
 _OPTIONS = ("client", "project", "cwd", "session", "mode")
 _UPWARD = re.compile(r"(?:^|/)(?:\.|%2e){1,2}(?:/|$)", re.IGNORECASE)
-
-
-@dataclass(frozen=True, slots=True)
-class _Read:
-    """A request as the gateway understands it."""
-
-    protocol: Protocol
-    text: str
-    conversation: Conversation
-    caller: Caller
-    mode: GatewayMode
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +59,7 @@ class Gateway:
         self._upstreams = Upstreams({**UPSTREAMS, **parts.settings.gateway_upstreams})
         self._keeper = Keeper(parts)
         self._histories = Histories()
-        self._packs: OrderedDict[Key, str] = OrderedDict()
+        self._prompts = Prompts(parts, self._keeper)
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def close(self) -> None:
@@ -111,9 +92,9 @@ class Gateway:
         protocol = protocol_of(path) if scope["method"] == "POST" and who else None
         read = await self._read(protocol, headers, body) if protocol else None
         placed, sent = None, body
-        if read and who and read.mode == "pack":
-            placed, with_pack = await self._with_pack(who, read)
-            sent = with_pack or body
+        if read and who and read.mode in ("pack", "manage"):
+            placed, with_memory = await self._with_memory(who, read)
+            sent = with_memory or body
         given = sent_on(scope["headers"], is_rewritten=sent is not body)
         async with self._upstreams.sent(scope["method"], address, given, sent) as answer:
             copy = _Copy()
@@ -124,12 +105,13 @@ class Gateway:
                 if read and who and answer.status_code == 200:
                     self._keep_soon(who, read, placed, Headers(raw=sent_back(answer.headers.raw)), copy.bytes)
 
-    async def _read(self, protocol: Protocol, headers: Mapping[str, str], body: bytes) -> _Read | None:
-        """Return a request as far as it is understood; None if it is not, or nothing of it may be read."""
+    async def _read(self, protocol: Protocol, headers: Mapping[str, str], body: bytes) -> ModelRequest | None:
+        """Return a request; None if it is not understood, or nothing of it may be read."""
+        read = partial(read_request, protocol, headers, body, self._parts.settings, self._exclude)
         try:
-            if len(body) < _SMALL:
-                return self._understood(protocol, headers, body)
-            return await asyncio.to_thread(self._understood, protocol, headers, body)
+            return read() if len(body) < _SMALL else await asyncio.to_thread(read)
+        except Unread as reason:
+            self._count(str(reason))
         except (ValueError, RecursionError, EskerError):
             self._count("not understood")
         except Exception:
@@ -137,30 +119,11 @@ class Gateway:
             self._count("failed")
         return None
 
-    def _understood(self, protocol: Protocol, headers: Mapping[str, str], body: bytes) -> _Read | None:
-        text = decoded(body, headers.get("content-encoding")).decode("utf-8")
-        document: JsonObject = as_object(json.loads(text))
-        conversation = protocol.read_request(document)
-        caller = caller_of(headers, document, conversation.instructions)
-        if caller.project is None and caller.cwd:
-            caller = replace(caller, project=project_of(caller.cwd))
-        if is_aside(caller, conversation.offers_tools):
-            self._count("aside")
-            return None
-        settings = self._parts.settings
-        usual = MODES.get(headers.get("x-esker-mode", ""), settings.gateway_mode)
-        mode = mode_for(settings.gateway_rules, usual, caller.client, caller.project)
-        if mode == "off" or is_excluded(caller.cwd, caller.project, self._exclude()):
-            self._count("off")
-            return None
-        return _Read(protocol, text, conversation, caller, mode)
-
-    async def _with_pack(self, who: Principal, read: _Read) -> tuple[_Placed | None, bytes | None]:
-        """Return the session of a request, and its body with the session's pack; None if there is none to put in."""
+    async def _with_memory(self, who: Principal, read: ModelRequest) -> tuple[_Placed | None, bytes | None]:
+        """Return the session of a request, and its body with what memory adds; None if there is nothing to add."""
         try:
             placed = await self._placed(who, read)
-            pack = await self._pack(who, placed.session)
-            text = read.protocol.with_pack(read.text, pack) if pack else None
+            text = await self._prompts.with_memory(who, read, placed.session, placed.turns)
         except (EskerError, TimeoutError, ValueError, RecursionError) as error:
             log.warning("A request of %s was sent on without its pack: %s", read.caller.client, error)
             self._count("failed")
@@ -172,43 +135,16 @@ class Gateway:
         self._count("with pack" if text else "without pack")
         return placed, text.encode() if text else None
 
-    async def _pack(self, who: Principal, asked: SessionRequest) -> str:
-        """Return the pack of a session, the latest known one while the database is away; empty for another's session.
-
-        Raises EskerError and TimeoutError.
-        """
-        key = key_of(who, asked)
-        try:
-            async with asyncio.timeout(_PACK_SECONDS):
-                session = await self._keeper.session(who, asked)
-                if not session.is_ours:
-                    return ""
-                try:
-                    pack = await get_pack(parts_for(self._parts, who), who.pool_id, session.id)
-                except NotFound:
-                    # The session was deleted, and begins again.
-                    self._keeper.forget(key)
-                    session = await self._keeper.session(who, asked)
-                    pack = await get_pack(parts_for(self._parts, who), who.pool_id, session.id)
-        except (Unavailable, TimeoutError):
-            if key in self._packs:
-                return self._packs[key]
-            raise
-        self._packs[key] = pack.text
-        self._packs.move_to_end(key)
-        if len(self._packs) > _MOST_PACKS:
-            self._packs.popitem(last=False)
-        return pack.text
-
-    async def _placed(self, who: Principal, read: _Read) -> _Placed:
+    async def _placed(self, who: Principal, read: ModelRequest) -> _Placed:
         """Return the session of a request. Raises Forbidden for a client or project that the key is not for."""
         caller = read.caller
         check_client(who, caller.client)
         turns: Sequence[KnownTurn] = ()
         name = _session_name(caller)
         place = Place(name) if name else None
-        if place is None:
+        if place is None or read.mode == "manage":
             turns = await asyncio.to_thread(identified, read.conversation.turns)
+        if place is None:
             owner = _owner(who, caller)
             place = self._histories.place(owner, turns) or Place(new_session())
             self._histories.note(owner, place.session, turns)
@@ -217,16 +153,20 @@ class Gateway:
             SessionRequest(caller.client, place.session, project=project, cwd=caller.cwd), place.is_fork, turns
         )
 
-    def _keep_soon(self, who: Principal, read: _Read, placed: _Placed | None, headers: Headers, copy: bytes) -> None:
+    def _keep_soon(
+        self, who: Principal, read: ModelRequest, placed: _Placed | None, headers: Headers, copy: bytes
+    ) -> None:
         """Keep an exchange in a task of its own, which goes on when the client is gone."""
         task = asyncio.create_task(self._keep(who, read, placed, headers, copy))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _keep(self, who: Principal, read: _Read, placed: _Placed | None, headers: Headers, copy: bytes) -> None:
+    async def _keep(
+        self, who: Principal, read: ModelRequest, placed: _Placed | None, headers: Headers, copy: bytes
+    ) -> None:
         try:
             placed = placed or await self._placed(who, read)
-            answer = _answer(read.protocol, headers, copy) if copy else None
+            answer = read_answer(read.protocol, headers, copy) if copy else None
             said = [*read.conversation.turns, *(answer.turns if answer and answer.whole else ())]
             turns = await asyncio.to_thread(identified, said)
             self._histories.note(_owner(who, read.caller), placed.session.external_id, turns)
@@ -249,14 +189,6 @@ def _owner(who: Principal, caller: Caller) -> str:
 def _session_name(caller: Caller) -> str | None:
     """Return the name of a session; a sub-agent has one of its own, as in its client's transcripts."""
     return f"{caller.session}/agent-{caller.agent}" if caller.agent else caller.session
-
-
-def _answer(protocol: Protocol, headers: Headers, copy: bytes) -> ModelAnswer:
-    """Return what a provider answered. Raises InvalidInput or ValueError if it cannot be read."""
-    body = decoded(copy, headers.get("content-encoding"))
-    if headers.get("content-type", "").startswith("text/event-stream"):
-        return protocol.read_events(read_events(body))
-    return protocol.read_answer(as_object(json.loads(body)))
 
 
 def _target(scope: Scope) -> tuple[Mapping[str, str], str, str]:

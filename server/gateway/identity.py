@@ -30,6 +30,7 @@ class KnownTurn:
     content: Sequence[Block]
     said: str
     history: str
+    item: int = 0
 
 
 def identified(turns: Iterable[Turn]) -> list[KnownTurn]:
@@ -48,7 +49,7 @@ def identified(turns: Iterable[Turn]) -> list[KnownTurn]:
         seen[placed] += 1
         own = placed if seen[placed] == 1 else _digest(placed, str(seen[placed]))
         history = _digest(history, said)
-        found.append(KnownTurn(f"{PREFIX}{own}", turn.role, content, said, history))
+        found.append(KnownTurn(f"{PREFIX}{own}", turn.role, content, said, history, turn.item))
         before = said
     return found
 

@@ -69,6 +69,14 @@ def with_item(text: str, start: int, index: int, item: Json) -> str:
     return f"{text[:place]},{written}{text[place:]}"
 
 
+def without_items(text: str, start: int, first: int, end: int) -> str:
+    """Return the text without the items `first` to before `end` of the array at `start`. Raises ValueError."""
+    spans = items(text, start)
+    if not 0 <= first < end < len(spans):
+        raise ValueError("The array has no such items, or none behind them.")
+    return f"{text[: spans[first].start]}{text[spans[end].start :]}"
+
+
 def with_member(text: str, start: int, name: str, value: Json) -> str:
     """Return the text with one more member at the beginning of the object at `start`. Raises ValueError."""
     place = _after(text, _skip(text, start), "{")

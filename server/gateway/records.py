@@ -12,10 +12,11 @@ from esker.server.core.records import TokenUse
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One entry of a conversation."""
+    """One entry of a conversation; `item` is its place in the list of the request that has it."""
 
     role: Role
     content: Sequence[Block]
+    item: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +52,11 @@ class Protocol:
     """A provider's protocol: how to read its requests and answers, and where the pack goes.
 
     `with_pack` takes the text of a request and returns it with the pack, every other character as it was, or None if
-    the request has no place for it.
+    the request has no place for it. `history` is the member of a request with its conversation.
     """
 
     name: str
+    history: str
     read_request: Callable[[JsonObject], Conversation]
     with_pack: Callable[[str, str], str | None]
     read_answer: Callable[[JsonObject], ModelAnswer]

@@ -53,6 +53,12 @@ def hashes(session_id: str, external_ids: Collection[str]) -> Query[dict[str, by
     return Query(SQL["hashes"], values, lambda rows: {str(row[0]): bytes(row[1]) for row in rows})
 
 
+def observed(session_id: str, external_ids: Collection[str]) -> Query[set[str]]:
+    """Return the external ids of those of these messages that are in an observation group."""
+    values = {"session": session_id, "external_ids": list(external_ids)}
+    return Query(SQL["observed"], values, lambda rows: {str(row[0]) for row in rows})
+
+
 def elsewhere(session_id: str, external_ids: Collection[str]) -> Query[list[tuple[str, bytes]]]:
     """Return the external ids and content hashes of those of these messages that other sessions of the client have."""
     values = {"session": session_id, "external_ids": list(external_ids)}

@@ -179,6 +179,15 @@ async def reflect_at(connection: Connection, session_id: str, tokens: int | None
     await connection.execute(SQL["reflect_at"], {"id": session_id, "tokens": tokens})
 
 
+def latest_event(session_id: str, kind: str) -> Query[str | None]:
+    """Return the key of the latest event of a kind, or None."""
+    return Query(
+        SQL["latest_event"],
+        {"session": session_id, "kind": kind},
+        lambda rows: next((str(row[0]) for row in rows), None),
+    )
+
+
 async def add_event(connection: Connection, session_id: str, key: str, kind: str, now: datetime) -> bool:
     """Store an event under its key; return whether it is new."""
     values = {"session": session_id, "key": key, "kind": kind, "now": now}

@@ -29,6 +29,7 @@ async def gateway_server(kept_servers: KeptServers, provider: Upstream) -> KeptS
     """A server whose gateway leads to the provider under the name `model`."""
     rules = "codex=watch, *@acme/hidden=off"
     environment = {"ESKER_GATEWAY_UPSTREAMS": f"model={provider.url}", "ESKER_GATEWAY_RULES": rules}
+    environment |= {"ESKER_GATEWAY_HISTORY_TOKENS": "4000"}
     return await kept_servers.get({"ESKER_EMBEDDER": "none", **environment})
 
 

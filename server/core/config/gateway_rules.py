@@ -9,8 +9,9 @@ from urllib.parse import urlsplit
 
 from esker.server.core.project_names import project_name
 
-GatewayMode = Literal["off", "watch", "pack"]
-"""`off` passes on and reads nothing, `watch` also keeps the transcript, `pack` also puts the pack into requests."""
+GatewayMode = Literal["off", "watch", "pack", "manage"]
+"""`off` passes on and reads nothing, `watch` also keeps the transcript, `pack` also puts the pack into requests, and
+`manage` also leaves observed turns of long histories out."""
 MODES: Mapping[str, GatewayMode] = {mode: mode for mode in get_args(GatewayMode)}
 
 UPSTREAMS: Mapping[str, str] = {

@@ -1,6 +1,7 @@
 """OpenAI's chat completions: `POST /v1/chat/completions`, which many other servers speak."""
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from esker.server.agents.content import (
     Block,
@@ -25,7 +26,7 @@ def read_request(document: JsonObject) -> Conversation:
     """Return the conversation of a request."""
     messages = [as_object(each) for each in as_list(document.get("messages"))]
     instructions = [joined(each.get("content")) for each in messages if each.get("role") in _INSTRUCTING]
-    turns = [turn for each in messages for turn in _turns(each)]
+    turns = [replace(turn, item=item) for item, each in enumerate(messages) for turn in _turns(each)]
     return Conversation(as_text(document.get("model")), turns, bool(as_list(document.get("tools"))), instructions)
 
 
@@ -123,4 +124,4 @@ def _content(content: Json) -> Iterator[Block]:
             yield text_block(text)
 
 
-CHAT = Protocol("chat", read_request, with_pack, read_answer, read_events)
+CHAT = Protocol("chat", "messages", read_request, with_pack, read_answer, read_events)

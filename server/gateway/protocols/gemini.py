@@ -92,15 +92,15 @@ def _turns(contents: Iterable[Json]) -> list[Turn]:
     """Return the turns of contents; a call without an id gets one from its name and arguments, as its result does."""
     turns: list[Turn] = []
     calls: dict[str, list[str]] = {}
-    for each in map(as_object, contents):
+    for item, each in enumerate(map(as_object, contents)):
         role = "assistant" if each.get("role") == "model" else "user"
         blocks = list(_blocks(as_list(each.get("parts")), calls))
         if not blocks:
             continue
         if role == "assistant" and turns and turns[-1].role == "assistant":
-            turns[-1] = Turn("assistant", _joined_words([*turns[-1].content, *blocks]))
+            turns[-1] = Turn("assistant", _joined_words([*turns[-1].content, *blocks]), turns[-1].item)
         else:
-            turns.append(Turn(role, _joined_words(blocks)))
+            turns.append(Turn(role, _joined_words(blocks), item))
     return turns
 
 
@@ -137,4 +137,4 @@ def _joined_words(blocks: list[Block]) -> list[Block]:
     return found
 
 
-GEMINI = Protocol("gemini", read_request, with_pack, read_answer, read_events)
+GEMINI = Protocol("gemini", "contents", read_request, with_pack, read_answer, read_events)

@@ -17,8 +17,8 @@ _EPHEMERAL: Block = {"type": "ephemeral"}
 def read_request(document: JsonObject) -> Conversation:
     """Return the conversation of a request."""
     turns = [
-        Turn("assistant" if each.get("role") == "assistant" else "user", _blocks(each.get("content")))
-        for each in map(as_object, as_list(document.get("messages")))
+        Turn("assistant" if each.get("role") == "assistant" else "user", _blocks(each.get("content")), item)
+        for item, each in enumerate(map(as_object, as_list(document.get("messages"))))
         # Clients speak as `system` in the middle of a conversation.
         if each.get("role") in ("user", "assistant")
     ]
@@ -140,4 +140,4 @@ def _blocks(content: Json) -> list[Block]:
     return [block for block in as_list(content) if isinstance(block, dict)]
 
 
-MESSAGES = Protocol("messages", read_request, with_pack, read_answer, read_events)
+MESSAGES = Protocol("messages", "messages", read_request, with_pack, read_answer, read_events)

@@ -90,16 +90,18 @@ def _answer(document: JsonObject, output: list[JsonObject], *, whole: bool) -> M
 
 
 def _turns(entries: Iterable[JsonObject]) -> Iterator[Turn]:
-    for each in entries:
+    for item, each in enumerate(entries):
         kind = str(each.get("type") or "message")
         call = str(each.get("call_id") or each.get("id") or "")
         if kind == "message" and each.get("role") in ("user", "assistant"):
-            yield Turn("assistant" if each["role"] == "assistant" else "user", list(_content(each.get("content"))))
+            yield Turn(
+                "assistant" if each["role"] == "assistant" else "user", list(_content(each.get("content"))), item
+            )
         elif kind.endswith("_call"):
             given = each.get("arguments") or each.get("input") or each.get("action")
-            yield Turn("assistant", [call_block(call, each.get("name") or kind.removesuffix("_call"), given)])
+            yield Turn("assistant", [call_block(call, each.get("name") or kind.removesuffix("_call"), given)], item)
         elif kind.endswith("_call_output"):
-            yield Turn("user", [result_block(call, result_text(each.get("output")))])
+            yield Turn("user", [result_block(call, result_text(each.get("output")))], item)
 
 
 def _content(content: Json) -> Iterator[Block]:
@@ -113,4 +115,4 @@ def _content(content: Json) -> Iterator[Block]:
             yield text_block(text)
 
 
-RESPONSES = Protocol("responses", read_request, with_pack, read_answer, read_events)
+RESPONSES = Protocol("responses", "input", read_request, with_pack, read_answer, read_events)

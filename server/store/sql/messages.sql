@@ -6,6 +6,11 @@ seq, external_id, role, trust, sent_at, content, text, tokens, shown_tokens
 SELECT external_id, content_hash FROM messages
 WHERE session_id = %(session)s AND external_id = ANY (%(external_ids)s)
 
+-- name: observed
+-- Which of these messages are in an observation group.
+SELECT m.external_id FROM messages m JOIN sessions s ON s.pool_id = m.pool_id AND s.id = m.session_id
+WHERE m.session_id = %(session)s AND m.external_id = ANY (%(external_ids)s) AND m.seq <= s.observed_seq
+
 -- name: elsewhere
 -- Which of these messages other sessions of the client have, with the hashes of their content.
 SELECT m.external_id, m.content_hash

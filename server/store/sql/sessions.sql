@@ -86,6 +86,12 @@ RETURNING observed_seq
 -- Set how many tokens of live observations trigger the next automatic reflection; NULL: the usual trigger.
 UPDATE sessions SET reflect_at_tokens = %(tokens)s WHERE id = %(id)s
 
+-- name: latest_event
+-- The key of the latest event of a kind.
+SELECT dedupe_key FROM session_events
+WHERE session_id = %(session)s AND kind = %(kind)s
+ORDER BY received_at DESC LIMIT 1
+
 -- name: add_event
 -- Store an event; returns no row if it is stored already.
 INSERT INTO session_events (pool_id, session_id, dedupe_key, kind, received_at)

@@ -1,0 +1,60 @@
+"""Which part of a long history is left out: observed turns between the first prompt and the raw tail.
+
+The tail begins where no call waits for its result, and stays there from request to request, so that the provider's
+cache holds; it moves only when the history behind it has grown over its budget.
+"""
+
+from collections.abc import Collection, Sequence
+
+from esker.server.agents.content import Block
+from esker.server.core.context.tail import KEEP_LAST_MESSAGES
+from esker.server.core.conversation.blocks import content_tokens, result_ids, tool_names
+from esker.server.gateway.identity import KnownTurn
+
+_KEPT_SHARE = 0.4
+"""The share of the budget that the tail may have where it begins anew; the rest is room to grow."""
+
+
+def head_length(turns: Sequence[KnownTurn]) -> int:
+    """Return how many turns stay at the beginning: all before the first answer, which carry the task and its rules."""
+    return next((place for place, turn in enumerate(turns) if turn.role == "assistant"), len(turns))
+
+
+def starts(turns: Sequence[KnownTurn]) -> list[int]:
+    """Return the places at which a tail may begin: behind the head, where every call so far has its result."""
+    waiting: set[str] = set()
+    head = head_length(turns)
+    found: list[int] = []
+    for place, turn in enumerate(turns):
+        content: list[Block] = [*turn.content]
+        if place > head and not waiting and not result_ids(content):
+            found.append(place)
+        waiting -= result_ids(content)
+        waiting |= tool_names(content).keys()
+    return found
+
+
+def tokens_of(turns: Sequence[KnownTurn]) -> list[int]:
+    """Return the tokens of each turn."""
+    return [content_tokens([*turn.content]) for turn in turns]
+
+
+def tail_tokens(turns: Sequence[KnownTurn], start: int) -> int:
+    """Return the tokens of the turns from `start` on."""
+    return sum(tokens_of(turns[start:]))
+
+
+def new_start(turns: Sequence[KnownTurn], observed: Collection[str], budget: int) -> int | None:
+    """Return where a tail of at most a share of `budget` tokens begins, or None if there is no such place.
+
+    `observed` are the ids of turns whose content is in memory; all that is left out must be. The last twelve turns
+    always stay.
+    """
+    head = head_length(turns)
+    unobserved = next((at for at, turn in enumerate(turns) if at >= head and turn.id not in observed), len(turns))
+    latest = min(unobserved, len(turns) - KEEP_LAST_MESSAGES)
+    sizes = tokens_of(turns)
+    possible = [place for place in starts(turns) if place <= latest]
+    return next(
+        (place for place in possible if sum(sizes[place:]) <= budget * _KEPT_SHARE), possible[-1] if possible else None
+    )

@@ -1,0 +1,142 @@
+"""What memory puts into a request, and what it leaves out of one: the session's pack, and turns that are observed."""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import Generic, TypeVar
+
+from esker.server.core.context.prefix import HINT
+from esker.server.core.errors import NotFound, Unavailable
+from esker.server.core.json_input import as_object
+from esker.server.core.records import Principal
+from esker.server.gateway.history import head_length, new_start, starts, tail_tokens
+from esker.server.gateway.identity import KnownTurn
+from esker.server.gateway.json_spans import items, members, without_items
+from esker.server.gateway.keeping import Keeper, Key, KnownSession, key_of
+from esker.server.gateway.reading import ModelRequest
+from esker.server.gateway.records import Protocol
+from esker.server.usecases.binding import parts_for
+from esker.server.usecases.open_session import SessionRequest
+from esker.server.usecases.pack import get_pack
+from esker.server.usecases.parts import Parts
+from esker.server.usecases.receive_event import receive_event
+from esker.server.usecases.tail_of_history import last_evicted, observed_among
+
+# Seconds that a request waits for what memory adds to it.
+_SECONDS = 1.0
+_MOST_SESSIONS = 500
+_INSTRUCTING = ("system", "developer")
+
+_Value = TypeVar("_Value")
+
+
+class _Remembered(OrderedDict[Key, _Value], Generic[_Value]):
+    """Values of the sessions that were used last."""
+
+    def note(self, key: Key, value: _Value) -> None:
+        """Remember a value."""
+        self[key] = value
+        self.move_to_end(key)
+        if len(self) > _MOST_SESSIONS:
+            self.popitem(last=False)
+
+
+class Prompts:
+    """Adds to requests what memory knows."""
+
+    def __init__(self, parts: Parts, keeper: Keeper) -> None:
+        self._parts = parts
+        self._keeper = keeper
+        # For the time in which the database is away.
+        self._packs: _Remembered[str] = _Remembered()
+        # The id of the turn with which the tail of each session begins; None if its whole history is sent.
+        self._starts: _Remembered[str | None] = _Remembered()
+
+    async def with_memory(
+        self, who: Principal, request: ModelRequest, asked: SessionRequest, turns: Sequence[KnownTurn]
+    ) -> str | None:
+        """Return the text of a request with its session's pack, and in the mode `manage` without observed turns.
+
+        None means that there is nothing to add. `turns` are needed in that mode alone. Raises EskerError, TimeoutError,
+        and ValueError for a request without the usual members.
+        """
+        start, pack = await self._frozen(who, request, asked, turns)
+        if not pack:
+            return None
+        text = request.text
+        if start is not None:
+            text = _without(request.protocol, text, turns, start)
+            pack = f"{pack}\n\n{HINT}"
+        return request.protocol.with_pack(text, pack)
+
+    async def _frozen(
+        self, who: Principal, request: ModelRequest, asked: SessionRequest, turns: Sequence[KnownTurn]
+    ) -> tuple[int | None, str]:
+        """Return where the tail begins and the pack; while the database is away those of the request before."""
+        key = key_of(who, asked)
+        try:
+            async with asyncio.timeout(_SECONDS):
+                session = await self._keeper.session(who, asked)
+                if not session.is_ours:
+                    return None, ""
+                try:
+                    return await self._current(who, request, key, session, turns)
+                except NotFound:
+                    # The session was deleted, and begins again.
+                    self._keeper.forget(key)
+                    session = await self._keeper.session(who, asked)
+                    return await self._current(who, request, key, session, turns)
+        except (Unavailable, TimeoutError):
+            if key not in self._packs:
+                raise
+            return _place_of(turns, self._starts.get(key)), self._packs[key]
+
+    async def _current(
+        self, who: Principal, request: ModelRequest, key: Key, session: KnownSession, turns: Sequence[KnownTurn]
+    ) -> tuple[int | None, str]:
+        parts = parts_for(self._parts, who)
+        start = await self._start(parts, who, key, session, turns) if request.mode == "manage" else None
+        pack = (await get_pack(parts, who.pool_id, session.id)).text
+        self._packs.note(key, pack)
+        return start, pack
+
+    async def _start(
+        self, parts: Parts, who: Principal, key: Key, session: KnownSession, turns: Sequence[KnownTurn]
+    ) -> int | None:
+        """Return where the tail of a history begins, moved forward if it has grown over the budget.
+
+        Each move is an event of the session: its pack is frozen anew, with the observations of the turns left out.
+        """
+        if key not in self._starts:
+            self._starts.note(key, await last_evicted(parts, who.pool_id, session.id))
+        start = _place_of(turns, self._starts[key])
+        budget = parts.settings.gateway_history_tokens
+        if tail_tokens(turns, start or 0) <= budget:
+            return start
+        observed = await observed_among(parts, who.pool_id, session.id, {turn.id for turn in turns[start or 0 :]})
+        observed |= {turn.id for turn in turns[: start or 0]}
+        moved = new_start(turns, observed, budget)
+        if moved is None or moved <= (start or 0):
+            return start
+        await receive_event(parts, who.pool_id, session.id, "evicted", turns[moved].id)
+        self._starts.note(key, turns[moved].id)
+        return moved
+
+
+def _place_of(turns: Sequence[KnownTurn], start: str | None) -> int | None:
+    """Return the place of a turn at which a tail may begin; None if the client has left it out or rewound it."""
+    return next((place for place in starts(turns) if turns[place].id == start), None) if start else None
+
+
+def _without(protocol: Protocol, text: str, turns: Sequence[KnownTurn], start: int) -> str:
+    """Return a request without the turns between its head and `start`. Raises ValueError.
+
+    The instructions that follow the head stay. What stands directly before the tail, such as its reasoning, stays too.
+    """
+    history = members(text)[protocol.history]
+    head = head_length(turns)
+    spans = items(text, history.start)
+    first = turns[head - 1].item + 1 if head else 0
+    while first < turns[head].item and as_object(spans[first].value).get("role") in _INSTRUCTING:
+        first += 1
+    return without_items(text, history.start, first, turns[start - 1].item + 1)

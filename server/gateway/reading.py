@@ -1,0 +1,60 @@
+"""A request to a model as far as the gateway understands it."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from esker.server.agents.project import is_excluded, project_of
+from esker.server.core.config.gateway_rules import MODES, GatewayMode, mode_for
+from esker.server.core.config.settings import Settings
+from esker.server.core.json_input import JsonObject, as_object
+from esker.server.gateway.callers import caller_of, is_aside
+from esker.server.gateway.encodings import decoded
+from esker.server.gateway.records import Caller, Conversation, ModelAnswer, Protocol
+from esker.server.gateway.server_sent_events import read_events
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRequest:
+    """A request: its text, the conversation in it, its sender and what to do with it."""
+
+    protocol: Protocol
+    text: str
+    conversation: Conversation
+    caller: Caller
+    mode: GatewayMode
+
+
+class Unread(Exception):
+    """A request that is passed on as it came, for a reason that is counted."""
+
+
+def read_request(
+    protocol: Protocol,
+    headers: Mapping[str, str],
+    body: bytes,
+    settings: Settings,
+    exclude: Callable[[], Sequence[str]],
+) -> ModelRequest:
+    """Return a request. Raises Unread, and ValueError, RecursionError or EskerError for one of another form."""
+    text = decoded(body, headers.get("content-encoding")).decode("utf-8")
+    document: JsonObject = as_object(json.loads(text))
+    conversation = protocol.read_request(document)
+    caller = caller_of(headers, document, conversation.instructions)
+    if caller.project is None and caller.cwd:
+        caller = replace(caller, project=project_of(caller.cwd))
+    if is_aside(caller, conversation.offers_tools):
+        raise Unread("aside")
+    usual = MODES.get(headers.get("x-esker-mode", ""), settings.gateway_mode)
+    mode = mode_for(settings.gateway_rules, usual, caller.client, caller.project)
+    if mode == "off" or is_excluded(caller.cwd, caller.project, exclude()):
+        raise Unread("off")
+    return ModelRequest(protocol, text, conversation, caller, mode)
+
+
+def read_answer(protocol: Protocol, headers: Mapping[str, str], copy: bytes) -> ModelAnswer:
+    """Return an answer. Raises InvalidInput, ValueError or RecursionError if it cannot be read."""
+    body = decoded(copy, headers.get("content-encoding"))
+    if headers.get("content-type", "").startswith("text/event-stream"):
+        return protocol.read_events(read_events(body))
+    return protocol.read_answer(as_object(json.loads(body)))

@@ -1,0 +1,21 @@
+"""What the gateway asks about a history of which it sends the tail alone."""
+
+from collections.abc import Collection
+
+from esker.server.db.pipeline import send
+from esker.server.store import messages, sessions
+from esker.server.usecases.parts import Parts
+
+
+async def last_evicted(parts: Parts, pool_id: str, session_id: str) -> str | None:
+    """Return the key under which a session last lost messages, or None."""
+    async with parts.database.moment_pipeline(pool_id) as connection:
+        asked = await send(connection, sessions.latest_event(session_id, "evicted"))
+    return await asked
+
+
+async def observed_among(parts: Parts, pool_id: str, session_id: str, external_ids: Collection[str]) -> set[str]:
+    """Return the external ids of those of these messages that are observed."""
+    async with parts.database.moment_pipeline(pool_id) as connection:
+        asked = await send(connection, messages.observed(session_id, external_ids))
+    return await asked
