@@ -1,4 +1,4 @@
-"""What memory puts into a request, and what it leaves out of one: the session's pack, and turns that are observed."""
+"""The part of memory in a request: the session's pack goes in, and turns that are observed are left out."""
 
 import asyncio
 from collections import OrderedDict
@@ -131,7 +131,7 @@ def _place_of(turns: Sequence[KnownTurn], start: str | None) -> int | None:
 def _without(protocol: Protocol, text: str, turns: Sequence[KnownTurn], start: int) -> str:
     """Return a request without the turns between its head and `start`. Raises ValueError.
 
-    The instructions that follow the head stay. What stands directly before the tail, such as its reasoning, stays too.
+    The instructions that follow the head stay. Items directly before the tail, such as its reasoning, stay too.
     """
     history = members(text)[protocol.history]
     head = head_length(turns)

@@ -1,4 +1,4 @@
-"""What the gateway asks about a history of which it sends the tail alone."""
+"""Questions of the gateway about a history of which it sends the tail alone."""
 
 from collections.abc import Collection
 
