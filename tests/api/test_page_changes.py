@@ -60,6 +60,8 @@ async def test_a_former_version_that_showed_a_forgotten_row_is_compared_no_more(
     await client.get(f"/v1/sessions/{session}/pack")
     shown = (await client.get(f"/ui/sessions/{session}/pack")).text
     assert ("/changes?" in shown, "not kept" in shown, boat in shown) == (False, True, False)
+    changes = await client.get(f"/ui/sessions/{session}/pack/changes?older=1&newer=3")
+    assert (changes.status_code, boat in changes.text) == (404, False)
 
 
 async def test_a_row_is_steered_from_the_pack_and_the_form_returns_to_it(client: httpx2.AsyncClient) -> None:

@@ -3,6 +3,7 @@
 import pytest
 
 from esker.server.core.facts.echo import names_in, other_words, repeats, repeats_somewhere
+from esker.server.core.facts.same_fact import fingerprint, same_fact
 from esker.server.core.text.phrases import Phrases
 
 VAULT = "User said: Our vault is called Xanadu and its door is green."
@@ -79,3 +80,11 @@ def test_words_are_found_in_the_texts_and_keys_of_json() -> None:
     assert phrases.found_in_json([{"input": {"name": ["the xanadu vault"]}}])
     assert phrases.found_in_json({"xanadu": 1})
     assert not phrases.found_in_json([{"input": {"name": ["the other vault"], "size": 3, "on": True}}])
+
+
+def test_a_text_that_says_a_little_more_than_a_fact_in_the_same_words_repeats_it() -> None:
+    fact = "The nightly backup of the orders database runs in Oslo on Fridays and copies invoices, receipts and labels."
+    longer = fact.replace("nightly backup", "nightly encrypted backup")
+    assert same_fact(fingerprint(longer), fingerprint(fact))
+    assert repeats(longer, [fact])
+    assert not repeats("The nightly backup of the orders database failed in Bergen because a disk was full.", [fact])
