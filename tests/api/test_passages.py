@@ -92,9 +92,8 @@ async def test_a_message_is_found_by_its_meaning_after_the_worker_embedded_it(
         question = "Does anybody in the family keep dogs?"
 
         def is_embedded(answer: dict[str, Any]) -> bool:
-            waits = answer["pending"] or answer["semantic"] == "degraded"
-            assert not waits or answer["pending"] == 1, "texts without a vector are counted"
-            return not waits
+            assert answer["pending"] in (0, 1), "texts without a vector are counted"
+            return not answer["pending"] and answer["semantic"] != "degraded"
 
         [hit] = (await eventually(lambda: recalled(client, question, explain=True), is_embedded))["hits"]
     assert (hit["tier"], hit["parts"]["vector_rank"], hit["parts"]["keyword_rank"]) == ("passage", 1, None)
@@ -354,9 +353,9 @@ async def test_two_processes_posting_to_one_session_leave_the_passages_of_one(
     ):
         session = await opened(first)
         turns = [turn(n, "user", f"Ferry {n} goes to Skye. " * (n % 5 + 1)) for n in range(1, 21)]
-        await asyncio.gather(
-            *(said(client, session, one) for one in turns for client in (first, second)),
-        )
+        for part in range(0, len(turns), 5):  # more at a time would wait for a turn, which a busy server limits
+            some = turns[part : part + 5]
+            await asyncio.gather(*(said(client, session, one) for one in some for client in (first, second)))
         control = await opened(first, "control")
         kept_by_one = (await first.get(f"/v1/sessions/{session}/messages?limit=1000")).json()["messages"]
         in_order = [turn(m["seq"], m["role"], m["content"]) for m in kept_by_one]

@@ -94,13 +94,15 @@ async def two_of_each(
     async with AsyncExitStack() as stack:
         clients: list[httpx2.AsyncClient] = []
         for _ in range(2):
-            parts = make_parts(settings, Database(url, direct_url=direct_url), system_clock)
+            database = Database(url, direct_url=direct_url, wait_seconds=PATIENCE)
+            parts = make_parts(settings, database, system_clock)
             served = await stack.enter_async_context(serving(parts))
             client = httpx2.AsyncClient(base_url=served, timeout=PATIENCE)
             clients.append(await stack.enter_async_context(client))
         workers: list[asyncio.Task[None]] = []
         for _ in range(2):
-            parts = Parts(Database(url, direct_url=direct_url, connections=2), system_clock, settings)
+            database = Database(url, direct_url=direct_url, connections=2, wait_seconds=PATIENCE)
+            parts = Parts(database, system_clock, settings)
             embedder = await stack.enter_async_context(asked_at(endpoint))
             workers.append(asyncio.create_task(run_worker(parts, embedder, stop)))
         try:

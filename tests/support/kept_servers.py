@@ -17,6 +17,7 @@ from esker.server.db.database import Database
 from esker.server.db.embedded import OWNER, Cluster
 from tests.support.databases import cloned
 from tests.support.serving import serving
+from tests.support.waiting import PATIENCE
 
 _LARGEST_GROWTH = 8 * 1024**2
 """Bytes that deleted rows may occupy; a database that has grown more is replaced, since nothing vacuums it."""
@@ -55,7 +56,8 @@ class KeptDatabase:
         connecting = await psycopg.AsyncConnection.connect(owner_url, autocommit=True, application_name=_KEPT)
         owner = await stack.enter_async_context(connecting)
         await owner.execute("SET lock_timeout = '10s'")
-        opened = await stack.enter_async_context(Database(make_conninfo(url, application_name=_KEPT)))
+        named = make_conninfo(url, application_name=_KEPT)
+        opened = await stack.enter_async_context(Database(named, wait_seconds=PATIENCE))
         return cls(url, opened, stack, owner, await _shape(owner))
 
     async def emptied(self) -> bool:
@@ -80,7 +82,7 @@ class KeptDatabase:
     async def reopened(self) -> None:
         """Open it again if a test has closed it, with connections that work."""
         if self.open._pool.closed:
-            self.open = await self.stack.enter_async_context(Database(self.open.url))
+            self.open = await self.stack.enter_async_context(Database(self.open.url, wait_seconds=PATIENCE))
         await self.open._pool.check()
 
     async def end_others(self) -> None:
@@ -135,7 +137,8 @@ class KeptServers:
 
     async def _start(self, environment: Mapping[str, str]) -> KeptServer:
         database = await KeptDatabase.made(self._cluster)
-        parts = make_parts(Settings.from_environment(environment), Database(database.url), system_clock)
+        served = Database(database.url, wait_seconds=PATIENCE)
+        parts = make_parts(Settings.from_environment(environment), served, system_clock)
         url = await database.stack.enter_async_context(serving(parts))
         return KeptServer(url, database)
 
