@@ -24,6 +24,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NoReturn
 
+from tests.support.made import end_of_run, once, shared_folder
 from tests.support.waiting import PATIENCE
 
 _ROOT = Path(__file__).parents[2]
@@ -36,10 +37,18 @@ _LATER = (
     "rich.progress",
     "pydantic.type_adapter",
     "encodings.idna",
+    "esker.migrations",
     "esker.server.agents.capture",
+    "importlib.resources.readers",
+    "rich._emoji_codes",
+    "typer._click._textwrap",
+    "typer._click.decorators",
 )
-# Verbs that may ask a language model, whose library takes longer to import than all else.
-_ASKING, _LIBRARY = ("serve", "doctor"), "anthropic"
+# Modules that a verb imports only when it runs: the library of a language model, and the server itself.
+_LATER_OF = {
+    "doctor": ("anthropic",),
+    "serve": ("anthropic", "anyio._backends._asyncio", "esker.server.cli.server_run"),
+}
 # The first argument of a command that runs a module's `main`, whose name follows.
 _MODULE = "-m"
 _LENGTH = 8
@@ -126,26 +135,28 @@ def forked_command(*arguments: str, directory: Path = _ROOT) -> list[str]:
 
 @cache
 def _parent() -> str:
-    """Start the process that commands are forked from, and return its address; it ends with this process."""
-    folder = tempfile.TemporaryDirectory(prefix="esker-forks-", dir="/tmp")
-    atexit.register(folder.cleanup)
-    path = f"{folder.name}/socket"
-    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    listener.bind(path)
-    listener.listen(16)
-    process = subprocess.Popen(
-        [sys.executable, "-m", "tests.support.forks", str(listener.fileno())],
-        cwd=_ROOT,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
-        pass_fds=[listener.fileno()],
-        start_new_session=True,
-    )
-    listener.close()
-    assert process.stdin is not None
-    atexit.register(process.wait)
-    atexit.register(process.stdin.close)
+    """Start the process that the commands of a run are forked from, unless it runs, and return its address."""
+    path = str(shared_folder() / "forks")
+    with once("forks") as missing:
+        if missing:
+            _start(path)
     return path
+
+
+def _start(path: str) -> None:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener, end_of_run() as end:
+        listener.bind(path)
+        listener.listen(16)
+        process = subprocess.Popen(
+            [sys.executable, "-m", "tests.support.forks", str(listener.fileno())],
+            cwd=_ROOT,
+            stdin=end,
+            stdout=subprocess.DEVNULL,
+            pass_fds=[listener.fileno()],
+            start_new_session=True,
+        )
+    # It outlives this process, which is no fault.
+    process.returncode = 0
 
 
 # The process that is forked ----------------------------------------------------------------------------------------
@@ -209,8 +220,8 @@ def _import(arguments: Sequence[str]) -> None:
     """Import what the verb of a command needs, if it is one."""
     verbs = importlib.import_module(f"{_COMMAND_LINE}.verbs").VERBS
     of_verb = [f"{_COMMAND_LINE}.{verbs[verb][0]}" for verb in arguments[:1] if verb in verbs]
-    library = [_LIBRARY for verb in arguments[:1] if verb in _ASKING]
-    for name in (*_LATER, *of_verb, *library):
+    later = [name for verb in arguments[:1] for name in _LATER_OF.get(verb, ())]
+    for name in (*_LATER, *of_verb, *later):
         with suppress(Exception):  # the command itself will report it
             importlib.import_module(name)
     if arguments[:1] == [_MODULE]:

@@ -1,12 +1,18 @@
-"""The one first start of a database in a run: the process that needs it first makes it, and all others copy it."""
+"""Shared by the processes of a run: the one first start of a database, and how long the run lasts.
+
+The process that needs the database first makes it, and all others copy it.
+"""
 
 import fcntl
 import os
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Generator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
+from typing import IO
 
 from esker.server.db.embedded import embedded, prepare
 
@@ -15,16 +21,42 @@ FAST = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
 
 _SHARED = "FOLDER_OF_THIS_TEST_RUN"
 """The environment variable by which the processes of a run find what they share."""
+_ALIVE = "alive"
+"""A named pipe that the process which began the run holds open: its reader sees an end when that process has ended."""
+_held: list[int] = []
 
 
 def begin_run() -> None:
     """Make the folder that all processes of this run share; the process that starts the others calls it."""
     os.environ[_SHARED] = tempfile.mkdtemp(prefix="esker-run-", dir=scratch())
+    os.mkfifo(shared_folder() / _ALIVE)
+    _held.append(os.open(shared_folder() / _ALIVE, os.O_RDWR))
 
 
 def end_run() -> None:
-    """Remove the shared folder."""
+    """End what waits for the end of the run, and remove the shared folder."""
+    os.close(_held.pop())
     shutil.rmtree(os.environ.pop(_SHARED), ignore_errors=True)
+
+
+def shared_folder() -> Path:
+    """Return the folder that all processes of this run share."""
+    return Path(os.environ[_SHARED])
+
+
+def end_of_run() -> IO[bytes]:
+    """Return a stream that ends with the run."""
+    return open(shared_folder() / _ALIVE, "rb")
+
+
+@contextmanager
+def once(name: str) -> Generator[bool]:
+    """Keep out the other processes of the run that are about to do the same; yield whether it is still to be done."""
+    done = shared_folder() / f"{name}.done"
+    with open(shared_folder() / f"{name}.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield not done.exists()
+        done.touch()
 
 
 def made_at(data_dir: Path) -> str:
@@ -35,17 +67,14 @@ def made_at(data_dir: Path) -> str:
 
 @cache
 def _made() -> Path:
-    shared = Path(os.environ[_SHARED])
-    data_dir, done = shared / "d", shared / "done"
-    with open(shared / "lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not done.exists():
+    data_dir = shared_folder() / "d"
+    with once("database") as missing:
+        if missing:
             with embedded(data_dir, "serve", settings=FAST) as running:
                 prepare(running)
             # Without syncing, commits survive a killed Postgres and are lost only if the machine crashes.
             with open(data_dir / "postgres" / "postgresql.auto.conf", "a", encoding="ascii") as settings:
                 settings.write("fsync = off\n")
-            done.touch()
     return data_dir
 
 
