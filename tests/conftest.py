@@ -23,7 +23,7 @@ from evals.scoring.meaning import Meaning
 from tests.support.bundled_model import BundledModel
 from tests.support.clock import FakeClock
 from tests.support.kept_servers import KeptDatabase, KeptServer, KeptServers
-from tests.support.made import FAST, begin_run, end_run, made_at, scratch
+from tests.support.made import FAST, begin_run, end_run, made_at, scratch, shared_folder
 from tests.support.model_server import ModelServer, model_server
 from tests.support.waiting import PATIENCE
 
@@ -34,11 +34,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--full", action="store_true", help="Run the fault loops at full length.")
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
     """Set how many examples a property has that does not say, and prepare what the processes of a run share."""
     hypothesis.settings.load_profile("full" if config.getoption("--full") else "short")
     if not hasattr(config, "workerinput"):
         begin_run()
+        # A copy of a database is some 1,500 files, which a disk takes several times as long for as memory.
+        config.option.basetemp = config.option.basetemp or str(shared_folder() / "t")
 
 
 @pytest.hookimpl(wrapper=True)
@@ -88,7 +91,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Give tests of interleavings their seeds."""
     if "seed" in metafunc.fixturenames:
-        metafunc.parametrize("seed", range(500 if metafunc.config.getoption("--full") else 12))
+        metafunc.parametrize("seed", range(500 if metafunc.config.getoption("--full") else 8))
 
 
 # Nothing here speaks TLS, but each client would read all certificates of the system. A directory is read when needed.
