@@ -30,7 +30,7 @@ from esker.server.db.data_dir import explained, holder
 from esker.server.db.database import Database
 from esker.server.db.embedded import embedded
 from tests.support.api import opened, said, until
-from tests.support.made import made_at
+from tests.support.made import made_at, scratch
 from tests.support.model_server import ModelServer, ScriptedAnswer, model_server
 from tests.support.processes import ROOT, environment, esker, ready, serve, served, using
 from tests.support.serving import serving
@@ -40,7 +40,7 @@ from tests.support.waiting import PATIENCE, eventually_here
 @pytest.fixture
 def nothing() -> Generator[Path]:
     """The path of a data directory that does not exist yet, short enough for a Unix socket."""
-    with tempfile.TemporaryDirectory(prefix="esker-proc-", dir="/tmp") as directory:
+    with tempfile.TemporaryDirectory(prefix="esker-proc-", dir=scratch()) as directory:
         yield Path(directory) / "data"
 
 
@@ -298,12 +298,12 @@ def test_commands_at_the_same_time_take_turns(data_dir: Path) -> None:
     assert sum(f"team-{n}" in esker("pool", "list", **there).stdout for n in range(4)) == 4
 
 
-def test_without_a_key_the_server_refuses_to_listen_to_other_machines(nothing: Path) -> None:
+def test_without_a_key_the_server_refuses_to_listen_to_other_machines(data_dir: Path) -> None:
     for host in ("0.0.0.0", "::"):  # noqa: S104
-        refused = esker("serve", "--host", host, "--port", "0", ESKER_DATA_DIR=str(nothing))
+        refused = esker("serve", "--host", host, "--port", "0", ESKER_DATA_DIR=str(data_dir))
         assert refused.returncode == 1, host
         assert "esker key create" in refused.stderr, host
-        assert using(nothing) == [], host
+        assert using(data_dir) == [], host
 
 
 @pytest.mark.slow
@@ -329,7 +329,8 @@ def test_a_data_directory_may_have_a_path_of_any_length(nothing: Path) -> None:
     deep = nothing / ("x" * 60) / 'o\'neil "$HOME", 部' / ("y" * 60)
     path = os.fsencode((deep / "postgres").resolve())
     sockets = Path(tempfile.gettempdir()) / f"esker-{os.geteuid()}-{hashlib.sha256(path).hexdigest()[:16]}"
-    with served("--data-dir", str(deep)) as (_, said):
+    deep.parent.mkdir(parents=True)
+    with served("--data-dir", made_at(deep)) as (_, said):
         assert get(f"{said['url']}/readyz")["ready"] is True
         assert "default" in esker("pool", "list", "--data-dir", str(deep)).stdout
         assert sockets.is_dir(), "the path of a socket is limited to about a hundred bytes"
@@ -376,13 +377,13 @@ def test_a_failure_of_postgres_on_a_nearly_full_disk_says_so(nothing: Path, monk
 
 
 @pytest.mark.parametrize("found", [b"\xff\xfe", b"", b"abc"])
-def test_a_damaged_version_of_postgres_is_explained(data_dir: Path, found: bytes) -> None:
-    (data_dir / "postgres/PG_VERSION").write_bytes(found)
-    refused = esker("serve", "--port", "0", "--data-dir", str(data_dir))
-    assert refused.returncode == 1
-    assert "PG_VERSION is damaged" in refused.stderr
-    assert "backup" in refused.stderr
-    assert "bug" not in refused.stderr
+def test_a_damaged_version_of_postgres_is_explained(nothing: Path, found: bytes) -> None:
+    (nothing / "postgres").mkdir(parents=True)
+    (nothing / "esker.lock").touch()
+    (nothing / "postgres/PG_VERSION").write_bytes(found)
+    with pytest.raises(Misconfigured, match="PG_VERSION is damaged") as refused, embedded(nothing, "serve"):
+        pass
+    assert "backup" in (refused.value.hint or "")
 
 
 @pytest.mark.slow
