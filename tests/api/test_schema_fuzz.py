@@ -17,9 +17,6 @@ from esker.server.usecases.parts import Parts
 from tests.support.api import observed, opened, said
 from tests.support.waiting import PATIENCE
 
-schemathesis = pytest.importorskip("schemathesis", reason="the environment is older than requirements/lock.txt")
-checks = pytest.importorskip("schemathesis.checks")
-
 # Said of strategies that are not ours.
 pytestmark = pytest.mark.filterwarnings("ignore::hypothesis.errors.HypothesisDeprecationWarning")
 
@@ -27,7 +24,15 @@ SLOW = [hypothesis.HealthCheck.too_slow, hypothesis.HealthCheck.filter_too_much,
 CHECKS = ("not_a_server_error", "status_code_conformance", "content_type_conformance", "response_schema_conformance")
 
 
-@schemathesis.serializer("application/x-ndjson")
+@pytest.fixture(scope="module")
+def schemathesis() -> Any:
+    """The generator of requests, whose import takes a second of each process that needs it."""
+    made = pytest.importorskip("schemathesis", reason="the environment is older than requirements/lock.txt")
+    pytest.importorskip("schemathesis.checks").load_all_checks()
+    made.serializer("application/x-ndjson")(lines)
+    return made
+
+
 def lines(_: Any, value: Any) -> bytes:
     """Send any value as a file of one line."""
     return value if isinstance(value, bytes) else json.dumps(value, default=str).encode()
@@ -50,10 +55,11 @@ async def real_ids(client: httpx2.AsyncClient) -> dict[str, str]:
     return {"session_id": session, "memory_id": note, "receipt_id": receipt}
 
 
-def try_everything(document: Any, url: str, headers: dict[str, str], ids: dict[str, str], examples: int) -> set[int]:
+def try_everything(
+    schemathesis: Any, document: Any, url: str, headers: dict[str, str], ids: dict[str, str], examples: int
+) -> set[int]:
     """Send generated requests to each operation, half of them to things that exist; return the statuses seen."""
-    checks.load_all_checks()
-    promised = [checks.CHECKS.get_one(name) for name in CHECKS]
+    promised = [schemathesis.checks.CHECKS.get_one(name) for name in CHECKS]
     seen: set[int] = set()
     for found in schemathesis.openapi.from_dict(document).get_all_operations():
         operation = found.ok()
@@ -74,23 +80,26 @@ def try_everything(document: Any, url: str, headers: dict[str, str], ids: dict[s
 
 
 async def test_no_request_makes_the_server_fail_or_leave_its_document(
-    client: httpx2.AsyncClient, parts: Parts, examples: int
+    client: httpx2.AsyncClient, parts: Parts, schemathesis: Any, examples: int
 ) -> None:
     ids = await real_ids(client)
     key = await create_key(parts, name="a", pool="default", scopes=list(SCOPES))
     document, url = make_app(parts).openapi(), str(client.base_url).rstrip("/")
-    seen = await asyncio.to_thread(try_everything, document, url, {"Authorization": f"Bearer {key.key}"}, ids, examples)
+    headers = {"Authorization": f"Bearer {key.key}"}
+    seen = await asyncio.to_thread(try_everything, schemathesis, document, url, headers, ids, examples)
     assert 200 in seen
     assert 401 not in seen
     assert max(seen) < 500
 
 
-async def test_no_request_without_a_key_gets_in(client: httpx2.AsyncClient, parts: Parts, examples: int) -> None:
+async def test_no_request_without_a_key_gets_in(
+    client: httpx2.AsyncClient, parts: Parts, schemathesis: Any, examples: int
+) -> None:
     await create_key(parts, name="a", pool="default", scopes=list(SCOPES))
     document, url = make_app(parts).openapi(), str(client.base_url).rstrip("/")
     for health in ("/livez", "/readyz"):
         del document["paths"][health]
-    seen = await asyncio.to_thread(try_everything, document, url, {}, {}, max(1, examples // 4))
+    seen = await asyncio.to_thread(try_everything, schemathesis, document, url, {}, {}, max(1, examples // 4))
     assert seen <= {401, 404}
 
 
