@@ -7,13 +7,14 @@ more of them.
 
 import asyncio
 import random
-from collections.abc import AsyncGenerator, Coroutine
+from collections.abc import AsyncGenerator, Coroutine, Generator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
 
 import psycopg
+import pytest
 
 from esker.server.core.budgets import LARGE_OBSERVER, REFLECTION_TOKENS, ObserverBudget
 from esker.server.core.errors import Conflict, EskerError, ModelFailed, NotFound, UnusableAnswer
@@ -296,19 +297,18 @@ def _may_happen(error: BaseException) -> bool:
     return told or isinstance(error, (Crash, ModelFailed, NotFound, Conflict))
 
 
-def check(owner_url: str, world: World, *, drained: bool) -> None:
+def check(connection: psycopg.Connection, world: World, *, drained: bool) -> None:
     """Compare the database with what was acknowledged and what was seen."""
-    with psycopg.connect(owner_url) as connection:
-        deadlocks = connection.execute(
-            "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()"
-        ).fetchone()
-        shown = connection.execute("SELECT DISTINCT unnest(memory_ids) FROM packs").fetchall()
-        there = connection.execute("SELECT id FROM memories").fetchall()
-        check_reflections(connection)
-        assert deadlocks == (0,)
-        assert set(shown) <= set(there), "a pack shows what was forgotten"
-        for one in world.conversations:
-            check_session(connection, world, one, drained=drained)
+    deadlocks = connection.execute(
+        "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()"
+    ).fetchone()
+    shown = connection.execute("SELECT DISTINCT unnest(memory_ids) FROM packs").fetchall()
+    there = connection.execute("SELECT id FROM memories").fetchall()
+    check_reflections(connection)
+    assert deadlocks == (0,)
+    assert set(shown) <= set(there), "a pack shows what was forgotten"
+    for one in world.conversations:
+        check_session(connection, world, one, drained=drained)
 
 
 def check_reflections(connection: psycopg.Connection) -> None:
@@ -369,8 +369,15 @@ def check_session(connection: psycopg.Connection, world: World, one: CheckedSess
         assert observed == last
 
 
+@pytest.fixture
+def owner(owner_url: str) -> Generator[psycopg.Connection]:
+    """A connection of the owner, which sees all pools."""
+    with psycopg.connect(owner_url, autocommit=True) as connection:
+        yield connection
+
+
 async def test_nothing_is_lost_or_covered_twice(
-    seed: int, parts: Parts, who: Principal, clock: FakeClock, database_url: str, owner_url: str
+    seed: int, parts: Parts, who: Principal, clock: FakeClock, database_url: str, owner: psycopg.Connection
 ) -> None:
     dice = random.Random(seed)  # noqa: S311
     observer = WatchedObserver(dice)
@@ -394,13 +401,13 @@ async def test_nothing_is_lost_or_covered_twice(
         database.chance = 0.2
         for _ in range(STEPS):
             await world.step()
-            check(owner_url, world, drained=False)
+            check(owner, world, drained=False)
         database.chance = 0.0
         assert await broken(parts) == []
         for one in world.conversations:
             while not await _drained(world, one):
                 clock.advance(hours=2)
-        check(owner_url, world, drained=True)
+        check(owner, world, drained=True)
         assert await broken(parts) == []
 
 
