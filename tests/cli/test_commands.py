@@ -64,19 +64,18 @@ def test_help_recall_and_status_import_nothing_heavy(server: dict[str, str]) -> 
     assert "psycopg" in loaded_by("pool", "--help"), "the check can see what is imported"
 
 
-@pytest.mark.parametrize("verb", VERBS)
-def test_every_verb_explains_itself(verb: str) -> None:
-    done = esker(verb, "--help")
-    assert done.returncode == 0
-    assert "Usage:" in done.stdout
-
-
 def test_the_help_page_has_every_verb_with_its_own_line() -> None:
     page = " ".join(esker_alone("--help").stdout.replace("│", " ").split())
     for verb, (_, line) in VERBS.items():
         assert f"{verb} {line}" in page
-        own = " ".join(CliRunner().invoke(app, [verb, "--help"]).stdout.replace("│", " ").split())
-        assert line in own, verb
+        done = CliRunner().invoke(app, [verb, "--help"])
+        own = " ".join(done.stdout.replace("│", " ").split())
+        assert (done.exit_code, "Usage:" in own, line in own) == (0, True, True), verb
+
+
+def test_the_help_of_a_hook_is_not_taken_for_an_event() -> None:
+    done = esker("hook", "--help")
+    assert (done.returncode, "Usage:" in done.stdout) == (0, True)
 
 
 @pytest.mark.parametrize(
@@ -116,11 +115,21 @@ def _overtake(url: str, sessions: list[str]) -> None:
             client.post(f"/v1/sessions/{session}/observe?wait=true").raise_for_status()
 
 
-def test_ingest_observe_recall_pack_and_forget(server: dict[str, str]) -> None:
+def _repeat(server: dict[str, str], first: dict[str, Any]) -> None:
+    """Ingest the samples again, which adds nothing."""
+    once_more = json.loads(esker("ingest", str(SAMPLES), "--observe", "--json", **server).stdout)
+    assert (once_more["sessions"], once_more["memories"]) == (first["sessions"], 0)
+    assert (once_more["accepted"], once_more["duplicates"]) == (0, 0)
+    again = json.loads(esker("ingest", str(SAMPLES), "--observe", "--again", "--json", **server).stdout)
+    assert (again["accepted"], again["duplicates"], again["memories"]) == (0, 60, 0)
+
+
+def test_ingest_once_and_again_observe_recall_pack_and_forget(server: dict[str, str]) -> None:
     first = json.loads(esker("ingest", str(SAMPLES), "--observe", "--json", **server).stdout)
     assert (first["files"], first["accepted"], first["duplicates"]) == (2, 60, 0)
     assert first["skipped"] == {"summary line": 1, "injected context": 1}
     assert first["memories"] > 20
+    _repeat(server, first)
     found = json.loads(esker("recall", "pnpm npm", "--json", **server).stdout)
     assert "pnpm" in found["hits"][0]["content"]
     shown = esker("recall", "pnpm npm", **server).stdout
@@ -169,15 +178,6 @@ def test_remember_and_observe_without_a_session(server: dict[str, str]) -> None:
     assert "Brocken" in esker("recall", "hill", **server).stdout
     assert "manual by local" in esker("expand", written["id"], **server).stdout
     assert "nothing to do" in esker("observe", "--wait", **server).stdout
-
-
-def test_repeating_ingest_with_observe_adds_nothing(server: dict[str, str]) -> None:
-    first = json.loads(esker("ingest", str(SAMPLES), "--observe", "--json", **server).stdout)
-    once_more = json.loads(esker("ingest", str(SAMPLES), "--observe", "--json", **server).stdout)
-    assert (once_more["sessions"], once_more["memories"]) == (first["sessions"], 0)
-    assert (once_more["accepted"], once_more["duplicates"]) == (0, 0)
-    again = json.loads(esker("ingest", str(SAMPLES), "--observe", "--again", "--json", **server).stdout)
-    assert (again["accepted"], again["duplicates"], again["memories"]) == (0, 60, 0)
 
 
 def test_a_missing_thing_is_explained(server: dict[str, str], tmp_path: Path) -> None:
@@ -273,7 +273,9 @@ def test_doctor_reads_every_record_and_names_those_that_break_an_invariant(tmp_p
 
 def test_migrate_reports_for_machines(tmp_path: Path) -> None:
     there = {"ESKER_DATA_DIR": str(tmp_path / "d")}
-    assert json.loads(esker("migrate", "--json", **there).stdout) == {
+    first = esker("migrate", "--json", **there)
+    assert str(tmp_path / "d") in first.stderr.replace("\n", "")
+    assert json.loads(first.stdout) == {
         "applied": [f"{migration.version:04d} {migration.name}" for migration in migrations()]
     }
     assert json.loads(esker("migrate", "--json", **there).stdout) == {"applied": []}
@@ -306,10 +308,9 @@ def test_a_diagnosis_leaves_the_schema_as_it_is(tmp_path: Path) -> None:
         assert len(pending(cluster.url("esker"))) == 1
 
 
-@pytest.mark.parametrize("command", [["key", "create", "x"], ["pool", "create", "team"], ["migrate"]])
-def test_a_command_that_makes_the_first_database_says_where(tmp_path: Path, command: list[str]) -> None:
+def test_a_command_that_makes_the_first_database_says_where(tmp_path: Path) -> None:
     there = {"ESKER_DATA_DIR": str(tmp_path / "d")}
-    first = esker(*command, **there)
+    first = esker("key", "create", "x", **there)
     assert (first.returncode, str(tmp_path / "d") in first.stderr.replace("\n", "")) == (0, True)
     assert "no database" not in first.stdout
     assert "no database" not in esker("pool", "list", **there).stderr
@@ -659,10 +660,9 @@ def test_times_have_one_syntax_and_others_are_refused_with_it(server: dict[str, 
         answer = json.loads(esker("recall", "lighthouse storeys", "--json", *options, **server).stdout)
         return "The lighthouse is nine storeys high." in {hit["content"] for hit in answer["hits"]}
 
-    for since in ("7d", "1w", "200h", "2000-01-01", "2000-01-01T12:00", said_at):
-        assert found("--since", since), since
-    for since in ("today", "yesterday", "12h", "3d", "2199-01-01"):
-        assert not found("--since", since), since
+    assert found("--since", "7d")
+    assert found("--since", said_at)
+    assert not found("--since", "3d")
     assert found("--until", "yesterday")
     assert found("--until", said_at[:10], "--timezone", "UTC"), "a whole day counts"
     assert not found("--until", "7d")
