@@ -28,9 +28,9 @@ def gateway(
     mode: Annotated[str | None, typer.Option(help=f"{', '.join(MODES)}; unset: as the server is set.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Start a program whose requests to models go through the gateway, so that Esker keeps its transcript.
+    """Start a program whose requests to models go through the gateway.
 
-    With --json, show the command and the variables instead of starting it.
+    Esker keeps its transcript. With --json, show the command and the variables instead of starting it.
     """
     chosen = client or _PROGRAMS.get(os.path.basename(command[0]), "api")
     if chosen not in CLIENTS:

@@ -27,9 +27,11 @@ ROOT = Path(__file__).parents[2]
 def environment(**more: str) -> dict[str, str]:
     """Return an environment with nothing of Esker in it but `more`, and without an embedder to load.
 
-    A command begins with no state of its own, unless `more` says where it is.
+    A command begins with no state of its own, unless `more` says where it is. The size of a terminal, which the line
+    editor of a test process has set, is of no pipe.
     """
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("ESKER_", "ANTHROPIC_"))}
+    other = ("ESKER_", "ANTHROPIC_", "COLUMNS", "LINES")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(other)}
     state = str(_states() / uuid4().hex)
     return kept | {"ESKER_EMBEDDER": "none", "ESKER_LOG_LEVEL": "warning", "ESKER_STATE_DIR": state} | more
 
