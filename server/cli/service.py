@@ -24,7 +24,9 @@ from esker.server.core.errors import Conflict, Misconfigured, NotFound, Unavaila
 from esker.server.db.data_dir import Holder, holder
 
 app = typer.Typer(add_completion=False)
-service = typer.Typer(no_args_is_help=True, help="Have the server run by itself.")
+service = typer.Typer(
+    no_args_is_help=True, help="Have the server run by itself: systemd, launchd, or a start by hooks."
+)
 app.add_typer(service, name="service")
 service.command()(logs)
 

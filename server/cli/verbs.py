@@ -64,7 +64,7 @@ PANELS: dict[str, dict[str, tuple[str, str]]] = {
     "Run": {
         "serve": ("serve", "Run the server: HTTP, MCP and an embedding worker."),
         "service": ("service", "Have the server run by itself: systemd, launchd, or a start by hooks."),
-        "logs": ("logs", "Show the log of the server that runs by itself."),
+        "logs": ("logs", "Show the log of the server that a service or a hook started."),
         "worker": ("serve", "Run an embedding worker alone."),
         "mcp": ("mcp", "Speak MCP on standard input and output, for clients that start their servers."),
         "hook": ("hook", "Handle an event of an agent CLI, with JSON on standard input."),

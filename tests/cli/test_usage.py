@@ -24,6 +24,8 @@ def commands_of(verb: str) -> Iterator[tuple[str, ...]]:
     assert isinstance(root, Verbs)
     context = typer.Context(root)  # pyright: ignore[reportArgumentType]
     _, found, _ = root.resolve_command(context, [verb])
+    if found.context_settings.get("ignore_unknown_options"):  # they are of the program that it starts
+        return
     yield from ((verb, name) for name in found.commands) if isinstance(found, TyperGroup) else [(verb,)]
 
 
