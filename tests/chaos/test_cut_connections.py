@@ -20,6 +20,7 @@ from esker.server.db import database as databases
 from esker.server.db.database import Database
 from esker.server.usecases.embed import embed_due
 from esker.server.usecases.forget import forget_text
+from esker.server.usecases.import_pool import import_pool
 from esker.server.usecases.ingest import IncomingMessage, ingest
 from esker.server.usecases.observe import observe, observe_leased
 from esker.server.usecases.open_session import SessionRequest, open_session
@@ -32,6 +33,7 @@ from tests.support.clock import FakeClock
 from tests.support.cut_network import CutNetwork, Place, cut_network
 from tests.support.embedding_server import asked_at, embedding_server, known_space
 from tests.support.invariants import broken
+from tests.support.pool_files import small_file
 from tests.support.waiting import eventually
 
 _SAMPLED = 3
@@ -102,6 +104,11 @@ async def packed(parts: Parts, who: Principal, name: str) -> None:
     await get_pack(parts, who.pool_id, await opened(parts, who, name))
 
 
+async def imported(parts: Parts, who: Principal, name: str) -> None:
+    """Import a file with the session and its three messages."""
+    await import_pool(parts, who, small_file(name, [text.format(name) for text in SAID]))
+
+
 async def nothing(_: Parts, __: Principal, ___: str) -> None:
     """Prepare nothing."""
 
@@ -126,6 +133,15 @@ VERBS = (
         "SELECT count(*), count(DISTINCT m.external_id), max(s.last_seq) FROM sessions s"
         " JOIN messages m ON m.session_id = s.id WHERE s.external_id = %(name)s",
         (3, 3, 3),
+    ),
+    Verb(
+        "import",
+        nothing,
+        imported,
+        "SELECT count(*), count(DISTINCT m.external_id), max(s.passages_seq), (SELECT count(*) FROM memories)"
+        " - (SELECT count(*) FROM sessions) FROM sessions s"
+        " JOIN messages m ON m.session_id = s.id WHERE s.external_id = %(name)s",
+        (3, 3, 3, 0),
     ),
     Verb(
         "observe",

@@ -1,5 +1,8 @@
 """A pool with some of everything, and the contents of a database, to compare two."""
 
+import hashlib
+import json
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, LiteralString
 
@@ -137,3 +140,44 @@ async def fill_odd_session(client: httpx2.AsyncClient) -> str:
     called = {"external_id": "call", "role": "assistant", "content": call}
     await said(client, session, called, {"external_id": "result", "role": "user", "content": result})
     return session
+
+
+def small_file(name: str, texts: Sequence[str]) -> bytes:
+    """Return the file of a pool with one observed session of that name, and a memory of its first message."""
+    made = hashlib.sha256(name.encode()).hexdigest()[:20]
+    session, group, at = f"ses_{made}", f"grp_{made}", "2026-01-05T09:00:00Z"
+    counts = {"session": 1, "message": len(texts), "group": 1, "memory": 1, "reflection": 0}
+    lines: list[dict[str, Any]] = [
+        {"type": "header", "format": "esker-pool", "version": 1, "pool": "p", "exported_at": at, "counts": counts},
+        {
+            "type": "session", "id": session, "client": "api", "external_id": name, "project": "acme/shop", "cwd": None,
+            "timezone": "UTC", "effective_context": 200_000, "last_seq": len(texts), "observed_seq": len(texts),
+            "last_received_at": at, "reflect_at_tokens": None, "pack_version": 0, "current_task": None,
+            "suggested_continuation": None, "thread_title": None, "created_at": at, "events": [], "pack": None,
+        },
+        *(
+            {
+                "type": "message", "session_id": session, "seq": seq, "external_id": f"m{seq}", "role": "user",
+                "trust": "user", "sent_at": at, "received_at": at, "content": [{"type": "text", "text": text}],
+                "content_hash": hashlib.sha256(text.encode()).hexdigest(), "calls": {}, "text": text, "tokens": 20,
+                "shown_tokens": 20, "left_out": False,
+            }
+            for seq, text in enumerate(texts, start=1)
+        ),
+        {
+            "type": "group", "id": group, "session_id": session, "first_seq": 1, "last_seq": len(texts),
+            "first_external_id": "m1", "last_external_id": f"m{len(texts)}", "kind": "observations", "cwd": None,
+            "observer": "extractive", "current_task": None, "suggested_continuation": None, "thread_title": None,
+            "input_tokens": 0, "output_tokens": 0, "merged": 0, "replaced": 0, "refused": {}, "created_at": at,
+        },
+        {
+            "type": "memory", "id": f"mem_{made}", "kind": "observation", "priority": "medium", "category": "fact",
+            "trust": "user", "content": texts[0], "author": "extractive", "session_id": session, "group_id": group,
+            "project": "acme/shop", "tags": [], "source_seqs": [1], "source_ids": [], "said_at": at,
+            "refers_from": None, "refers_to": None, "valid_until": None, "last_used_at": at, "superseded_by": None,
+            "superseded_at": None, "outdated_at": None, "reflection_id": None, "external_id": None,
+            "left_alone": False, "tentative": False, "facet": None, "created_at": at, "sources": [],
+        },
+        {"type": "end", "counts": counts},
+    ]  # fmt: skip
+    return "".join(f"{json.dumps(line)}\n" for line in lines).encode()
