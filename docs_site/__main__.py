@@ -6,8 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from docs_site.built_pages import drop_unused, move_scripts_out, name_search
 from docs_site.pages import DOCS, ROOT, source_pages
-from docs_site.policy import drop_unused, move_scripts_out
 from docs_site.reference import PAGES
 
 BUILT = ROOT / "server/web/help"
@@ -24,10 +24,12 @@ def main() -> int:
     for name, made in PAGES.items():
         _write(pages / name, made())
     shutil.copy(ROOT / "server/web/static/esker.svg", _folder(pages / "pictures"))
+    shutil.copy(ROOT / "docs_site/site.css", pages)
     if not _built():
         return 1
     drop_unused(site)
     move_scripts_out(site)
+    name_search(site)
     shutil.rmtree(BUILT, ignore_errors=True)
     shutil.move(site, BUILT)
     print(f"The site is in {BUILT.relative_to(ROOT)}; `esker serve` shows it at /help/.")

@@ -11,10 +11,10 @@ from typing import Any, cast
 import pytest
 import yaml
 
+from docs_site.built_pages import drop_unused, move_scripts_out, name_search
 from docs_site.client_pictures import NAMES
 from docs_site.pages import for_site, source_pages
 from docs_site.pictures import FOLDER, pictures
-from docs_site.policy import drop_unused, move_scripts_out
 from docs_site.reference import PAGES
 from docs_site.reference.commands import commands_of
 from docs_site.reference.routes import openapi
@@ -100,6 +100,12 @@ def test_no_script_of_a_built_page_is_inline_and_nothing_unused_stays(tmp_path: 
     address = f"assets/javascripts/{moved.name}"
     assert (tmp_path / "index.html").read_text() == f'<p><script src="{address}"></script>{kept}'
     assert (tmp_path / "a/b/index.html").read_text() == f'<p><script src="../../{address}"></script>{kept}'
+
+
+def test_the_search_of_a_built_page_has_a_name_for_screen_readers(tmp_path: Path) -> None:
+    (tmp_path / "index.html").write_text('<div class="md-search" role="dialog"><input></div>')
+    name_search(tmp_path)
+    assert 'role="dialog" aria-label="Search the documentation"' in (tmp_path / "index.html").read_text()
 
 
 def test_the_reference_has_every_setting_with_its_meaning() -> None:
