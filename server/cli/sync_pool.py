@@ -1,6 +1,6 @@
 """The pool in a sync: its live memories, and the requests that correct, forget and write some."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
@@ -15,7 +15,9 @@ from esker.server.core.pool.sync_line import SyncLine, cleaned
 from esker.server.core.pool.sync_plan import NewBullet, PoolRow, SyncPlan, SyncProblem, SyncStep
 
 _PAGE = 1000
-_FORGOTTEN_AT_ONCE = 200
+_FORGOTTEN_AT_ONCE = 100
+MOST_IDS = 1_000
+"""The most ids in one request to forget."""
 # A row of these kinds that superseded another is its correction; a reflection is another row.
 _CORRECTIONS = ("note", "manual")
 _GONE = (404, 422)
@@ -35,15 +37,36 @@ class SyncScope:
 
 def live_rows(api: Api, scope: SyncScope) -> dict[str, PoolRow]:
     """Return the live memories within a scope. Raises Unavailable, ServerRefused."""
-    rows: dict[str, PoolRow] = {}
+    rows = map(_row, _listed(api, scope))
+    return {row.id: row for row in rows if scope.has(row.project) and row.line.text}
+
+
+def _listed(api: Api, scope: SyncScope, **which: str) -> Iterator[JsonObject]:
     before = None
     while True:
-        page = api.get("/v1/memories", project=scope.project, before=before, limit=_PAGE)
-        found = map(_row, page["memories"])
-        rows |= {row.id: row for row in found if scope.has(row.project) and row.line.text}
+        page = api.get("/v1/memories", project=scope.project, before=before, limit=_PAGE, **which)
+        yield from page["memories"]
         before = page["next"]
         if before is None:
-            return rows
+            return
+
+
+def with_versions(api: Api, scope: SyncScope, steps: Iterable[SyncStep]) -> list[str]:
+    """Return the ids of rows that are to be forgotten, with the rows that they correct, which would be live again."""
+    rows = [step.row for step in steps if step.row is not None]
+    ids = [row.id for row in rows]
+    if not any(row.kind in _CORRECTIONS for row in rows):
+        return ids
+    former: dict[str, list[str]] = {}
+    for row in _listed(api, scope, include_superseded="true"):
+        if row["superseded_by"] is not None:
+            former.setdefault(row["superseded_by"], []).append(row["id"])
+    waiting = [row.id for row in rows if row.kind in _CORRECTIONS]
+    while waiting:
+        corrected = former.pop(waiting.pop(), [])
+        ids += corrected
+        waiting += corrected
+    return list(dict.fromkeys(ids))
 
 
 def rows_now(api: Api, ids: Iterable[str], live: Mapping[str, PoolRow]) -> tuple[dict[str, PoolRow], set[str]]:
@@ -94,7 +117,7 @@ def check_pool(known: Collection[str], asked: Collection[str], base: Collection[
         )
 
 
-def send(api: Api, plan: SyncPlan, forgotten: Collection[SyncStep]) -> SyncOutcomes:
+def send(api: Api, scope: SyncScope, plan: SyncPlan, forgotten: Collection[SyncStep]) -> SyncOutcomes:
     """Send the changes of a plan; each is safe to repeat. A refusal of the pool becomes a problem of the plan."""
     outcomes = SyncOutcomes()
     for bullet in plan.new:
@@ -108,14 +131,9 @@ def send(api: Api, plan: SyncPlan, forgotten: Collection[SyncStep]) -> SyncOutco
     steps = list(forgotten)
     for start in range(0, len(steps), _FORGOTTEN_AT_ONCE):
         some = steps[start : start + _FORGOTTEN_AT_ONCE]
-        if _asked(plan, "", api.post, "/v1/forget", forget_body(some)) is not None:
+        if _asked(plan, "", api.post, "/v1/forget", {"ids": with_versions(api, scope, some)}) is not None:
             outcomes.forgotten |= {step.id for step in some}
     return outcomes
-
-
-def forget_body(steps: Iterable[SyncStep]) -> JsonObject:
-    """Return the request that forgets the rows of some steps."""
-    return {"ids": [step.row.id for step in steps if step.row is not None]}
 
 
 def _asked(plan: SyncPlan, path: str, ask: Callable[[str, object], Any], route: str, body: JsonObject) -> Any:

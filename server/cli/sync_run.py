@@ -10,7 +10,7 @@ import typer
 from esker.server.agents.api import Api
 from esker.server.cli.output import say
 from esker.server.cli.sync_files import ReadFolder, read_folder, write_files
-from esker.server.cli.sync_pool import SyncScope, check_pool, forget_body, live_rows, rows_now, send
+from esker.server.cli.sync_pool import MOST_IDS, SyncScope, check_pool, live_rows, rows_now, send, with_versions
 from esker.server.cli.sync_state import SyncState
 from esker.server.core.counts import counted
 from esker.server.core.errors import Conflict
@@ -77,7 +77,7 @@ class Sync:
         if self._report.check:
             self._note_plan(plan, documents, delete=delete, restore=restore)
             return self._report
-        outcomes = send(self._api, plan, forgotten)
+        outcomes = send(self._api, self._scope, plan, forgotten)
         outcomes.restored = restore
         self._note(plan, outcomes)
         self._write(read, documents, plan, outcomes)
@@ -118,7 +118,8 @@ class Sync:
     def _consent(self, forgotten: Collection[SyncStep]) -> bool:
         if not sys.stdin.isatty():
             return False
-        plan = self._api.post("/v1/forget", {**forget_body(forgotten), "dry_run": True})
+        ids = with_versions(self._api, self._scope, forgotten)
+        plan = self._api.post("/v1/forget", {"ids": ids[:MOST_IDS], "dry_run": True})
         say(f"The lines of {counted(len(forgotten), 'memory')} were deleted, or their files are gone.")
         for row in plan["memories"]:
             say(f"  {row['id']} {row['content']}")

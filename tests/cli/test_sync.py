@@ -13,7 +13,7 @@ import httpx2
 import pytest
 
 from esker.server.agents.api import Api
-from esker.server.cli import sync_run
+from esker.server.cli import sync_files, sync_run
 from esker.server.cli.sync_pool import SyncScope
 from esker.server.cli.sync_run import Sync, SyncReport
 from esker.server.cli.sync_state import SyncState
@@ -175,39 +175,76 @@ async def test_a_wiped_folder_does_not_wipe_memory(synced: Synced, how: str) -> 
         assert sorted(re.findall("mem_[0-9a-z]+", before)) <= sorted(re.findall("mem_[0-9a-z]+", files))
 
 
-@pytest.mark.parametrize("at", ["send", "write_files", "state"])
-async def test_a_sync_that_was_killed_is_completed_by_the_next(
-    synced: Synced, monkeypatch: pytest.MonkeyPatch, at: str
+@dataclass
+class Mortal:
+    """Lets a sync live for so many effects on the server and the disk; it dies right after the last one."""
+
+    lives: int
+
+    def wrapped(self, real: Callable[..., Any]) -> Callable[..., Any]:
+        def effect(*given: Any) -> Any:
+            if self.lives == 0:
+                raise KeyboardInterrupt
+            self.lives -= 1
+            return real(*given)
+
+        return effect
+
+
+async def test_a_sync_that_is_killed_anywhere_is_completed_by_the_next(
+    synced: Synced, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for words in ("The gate is blue.", "The cat is grey.", "Use pnpm."):
+    """It dies before its first effect, then after it, and so on, until it lives."""
+    lives, died = 0, True
+    while died:
+        name = f"round {lives}"
+        for words in ("The gate is blue", "The cat is grey", "Use pnpm", "Pin this"):
+            await synced.remember(f"{words} in {name}.")
+        await synced.sync()
+        pinned = line_of(synced.read(), f"Pin this in {name}")
+        synced.edit(lambda text: text.replace("gate is blue", "gate is red").replace(line_of(text, "The cat"), ""))
+        synced.edit(lambda text: text.replace(pinned, f"- By hand in {name}.\n"))  # noqa: B023
+        head = synced.read().split("# Notes")[0].replace('"note"', '"manual"')
+        (synced.folder / PINNED).write_text(head + pinned)
+        with monkeypatch.context() as patched:
+            mortal = Mortal(lives)
+            for place, effect in ((Api, "post"), (Api, "patch"), (sync_files, "write"), (SyncState, "write")):
+                patched.setattr(place, effect, mortal.wrapped(getattr(place, effect)))
+            try:
+                await synced.sync()
+                died = False
+            except KeyboardInterrupt:
+                lives += 1
+        report = await synced.sync()
+        assert (report.conflicts, report.problems, report.not_forgotten) == ([], [], []), name
+        words = {"The gate is red", "By hand", "Use pnpm", "Pin this"}
+        live = await synced.live()
+        assert live.keys() == {f"{each} in {name}." for each in words}
+        assert live[f"Pin this in {name}."]["kind"] == "manual"
+        text = synced.read() + synced.read(PINNED)
+        assert [text.count(each) for each in (*words, "cat", "mem_")] == [1, 1, 1, 1, 0, 4], name
+        assert (await synced.sync()).files == []
+        (synced.folder / NOTES).unlink()
+        (synced.folder / PINNED).unlink()
+        await synced.sync(delete=True)
+        assert await synced.live() == {}, "a corrected row is not live again because its correction was deleted"
+    assert lives >= 6, "there are so many effects: a note, two corrections, a deletion, files and the state"
+
+
+async def test_a_renamed_project_moves_its_lines_and_forgets_none(synced: Synced) -> None:
+    for words in ("The gate is blue.", "Use pnpm."):
         await synced.remember(words)
     await synced.sync()
-    synced.edit(lambda text: text.replace("gate is blue", "gate is red").replace(line_of(text, "cat"), "- By hand.\n"))
-
-    def killed(*_: object, **__: object) -> None:
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patched:
-        if at == "send":
-            real = Api.patch
-
-            def dies(self: Api, path: str, body: object) -> Any:
-                real(self, path, body)
-                raise KeyboardInterrupt
-
-            patched.setattr(Api, "patch", dies)
-        elif at == "state":
-            patched.setattr(SyncState, "write", killed)
-        else:
-            patched.setattr(sync_run, at, killed)
-        with pytest.raises(KeyboardInterrupt):
-            await synced.sync()
+    synced.edit(lambda text: text.replace("blue", "red") + "- New.\n")
+    await synced.client.post("/v1/projects/rename", json={"project": "shop", "name": "store"})
     report = await synced.sync()
-    assert (report.conflicts, report.problems, report.not_forgotten) == ([], [], [])
-    assert (await synced.live()).keys() == {"The gate is red.", "By hand.", "Use pnpm."}
-    text = synced.read()
-    assert [text.count(words) for words in ("gate is red", "By hand", "pnpm", "cat", "mem_")] == [1, 1, 1, 0, 3]
-    assert (await synced.sync()).files == []
+    assert (report.forgotten, report.not_forgotten, report.conflicts, report.problems) == ([], [], [], [])
+    assert "mem_" not in synced.read()
+    moved = synced.read("store/notes.md")
+    assert all(words in moved for words in ("The gate is red.", "Use pnpm.", "New."))
+    assert (await synced.live()).keys() == {"The gate is red.", "Use pnpm.", "New."}
+    again = await synced.sync()
+    assert (again.files, again.needs_attention) == ([], False)
 
 
 async def test_editors_save_as_they_like(synced: Synced) -> None:
