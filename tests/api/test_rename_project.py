@@ -9,6 +9,7 @@ import pytest
 from psycopg import sql
 
 from esker.server.usecases import rename_project as renaming
+from esker.server.usecases.authenticate import create_key
 from esker.server.usecases.parts import Parts
 from esker.server.usecases.rename_project import move_all_late_rows
 from tests.support.api import observed, opened, recalled, said
@@ -128,6 +129,15 @@ async def test_a_merge_that_pins_too_much_changes_nothing(client: httpx2.AsyncCl
         await remember(client, " ".join(f"{project}{n}" for n in range(700)), project, kind="manual")
     assert (await rename(client, "one", "two", merge=True)).status_code == 422
     assert places(owner_url) == {"one", "two"}
+
+
+async def test_a_project_to_which_a_key_is_bound_keeps_its_name(client: httpx2.AsyncClient, parts: Parts) -> None:
+    await remember(client, "Here.", "old")
+    key = await create_key(parts, name="all", pool="default")
+    client.headers["Authorization"] = f"Bearer {key.key}"
+    await create_key(parts, name="laptop", pool="default", project="old")
+    refused = await rename(client, "old", "new")
+    assert (refused.status_code, "laptop" in refused.json()["detail"]) == (409, True)
 
 
 async def test_a_row_that_was_being_written_is_moved_after_it(

@@ -37,6 +37,8 @@ def test_texts_are_wrapped_and_ids_stay_whole() -> None:
         "                    script",
     ]
     assert table_lines(["id", "text"], rows, 25)[0] == "id: mem_019a0b0c0d0e0f"
+    address = [["mem_019a0b0c0d0e0f", f"see http://127.0.0.1/{'x' * 60}"]]
+    assert table_lines(["id", "text"], address, 44)[0] == "id                  text", "a long word in a text is cut"
 
 
 class _Pipe:
