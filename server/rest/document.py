@@ -133,7 +133,8 @@ def _complete_operation(path: str, operation: Json, schemas: Json) -> None:
     for parameter in operation.get("parameters", []):
         name = parameter["name"].lower()
         parameter["schema"].pop("title", None)
-        parameter |= {"description": own.get(name) or glossary["parameters"].get(name)}
+        if told := own.get(name) or glossary["parameters"].get(name):
+            parameter["description"] = told
     answers: Json = operation["responses"]
     answers.pop("422", None)
     for status, answer in answers.items():
@@ -189,7 +190,8 @@ def _complete_schema(name: str, schema: Json) -> None:
     own = glossary["schemas"].get(name, {})
     for field, value in schema.get("properties", {}).items():
         value.pop("title", None)
-        value["description"] = own.get(field) or glossary["fields"].get(field)
+        if about := own.get(field) or glossary["fields"].get(field):
+            value["description"] = about
     if "description" in schema:
         schema["description"] = _plain(schema["description"])
     if examples := words("examples").get(name):

@@ -100,12 +100,12 @@ def test_everything_is_described(document: Json) -> None:
         assert operation["summary"], (method, path)
         assert operation["description"], (method, path)
         assert set(operation["tags"]) <= tags, (method, path)
-        assert [each["name"] for each in operation.get("parameters", []) if not each["description"]] == [], path
+        assert [each["name"] for each in operation.get("parameters", []) if not each.get("description")] == [], path
     undescribed = [
         f"{name}.{field}"
         for name, schema in document["components"]["schemas"].items()
         for field, value in schema.get("properties", {}).items()
-        if not value["description"]
+        if not value.get("description")
     ]
     assert undescribed == [], "describe them in server/rest/descriptions.toml"
     described = {name for name, schema in document["components"]["schemas"].items() if "description" in schema}

@@ -40,6 +40,7 @@ export const ROUTES = {
   recallMemories: ["POST", "/v1/recall"],
   reflectPool: ["POST", "/v1/reflect"],
   reflectSession: ["POST", "/v1/sessions/{session_id}/reflect"],
+  renameProject: ["POST", "/v1/projects/rename"],
   reportEvent: ["POST", "/v1/sessions/{session_id}/events"],
   reportUsage: ["POST", "/v1/sessions/{session_id}/usage"],
   setRetention: ["PUT", "/v1/retention"],
