@@ -1,6 +1,7 @@
 """An HTTP connection to the server, with its errors raised as Esker's."""
 
 import asyncio
+from collections.abc import AsyncGenerator, Mapping
 from typing import Any
 
 import httpx2
@@ -15,7 +16,7 @@ from esker.server.core.errors import (
     Unauthorized,
     Unavailable,
 )
-from esker.server.core.http_answers import BUSY, MOST_TRIES, Problem, no_address, pause, read_answer, unreachable
+from esker.server.core.http_answers import BUSY, Problem, no_address, pause, read_answer, unreachable
 
 _ERRORS: dict[int, type[EskerError]] = {
     401: Unauthorized,
@@ -30,12 +31,15 @@ _ERRORS: dict[int, type[EskerError]] = {
 class HttpConnection:
     """Speaks JSON with one server."""
 
-    def __init__(self, url: str, key: str | None, timeout: float, http: httpx2.AsyncClient | None) -> None:
+    def __init__(
+        self, url: str, key: str | None, timeout: float, retries: int, http: httpx2.AsyncClient | None
+    ) -> None:
         headers = {"Authorization": f"Bearer {key}"} if key else {}
         self._own = http is None
         self._http = http or httpx2.AsyncClient(timeout=timeout)
         self._url = url.rstrip("/")
         self._headers = headers
+        self._retries = retries
 
     async def close(self) -> None:
         """Close the HTTP client, unless the caller passed it in."""
@@ -59,9 +63,25 @@ class HttpConnection:
         """Return the answer to a DELETE. Raises an EskerError."""
         return await self._call("DELETE", path, params={name: _plain(value) for name, value in query.items()})
 
+    async def request(self, method: str, path: str, query: Mapping[str, Any], body: object) -> Any:
+        """Return the answer to any request. Raises an EskerError."""
+        given = {name: _plain(value) for name, value in query.items() if value is not None}
+        return await self._call(method, path, params=given, **({} if body is None else {"json": body}))
+
+    async def lines(self, path: str) -> AsyncGenerator[str]:
+        """Yield the lines of the answer to a GET as they arrive. Raises an EskerError."""
+        try:
+            async with self._http.stream("GET", f"{self._url}{path}", headers=self._headers) as answer:
+                if answer.status_code >= 400:
+                    _read(answer.status_code, await answer.aread())
+                async for line in answer.aiter_lines():
+                    yield line
+        except httpx2.TransportError as error:
+            raise unreachable(self._url, error) from error
+
     async def _call(self, method: str, path: str, **request: Any) -> Any:
         answer = await self._exchange(method, path, request)
-        for _ in range(MOST_TRIES - 1):
+        for _ in range(self._retries):
             if answer.status_code not in BUSY:
                 break
             await asyncio.sleep(pause(answer.headers.get("Retry-After")))

@@ -11,6 +11,8 @@ import httpx2
 from pydantic import TypeAdapter
 
 from esker.server.client.connection import HttpConnection
+from esker.server.client.message import StoredPassage
+from esker.server.client.pool import Pool
 from esker.server.client.session import Session
 from esker.server.core.config.client_settings import ClientSettings
 from esker.server.core.config.local_token import token_for
@@ -18,17 +20,16 @@ from esker.server.core.facts.forgetting import Receipt
 from esker.server.core.recall.answer import Recalled
 from esker.server.core.recall.expansion import Expansion
 from esker.server.core.records import AskedTier, Category, Kind, Priority, Scope, SourcedMemory
-from esker.server.core.reports import PoolStatus
 
 _RECALLED = TypeAdapter(Recalled)
 _EXPANSION = TypeAdapter(Expansion)
 _MEMORY = TypeAdapter(SourcedMemory)
 _MEMORIES = TypeAdapter(list[SourcedMemory])
 _RECEIPT = TypeAdapter(Receipt)
-_STATUS = TypeAdapter(PoolStatus)
+_FOUND = TypeAdapter(SourcedMemory | StoredPassage)
 
 
-class Esker:
+class Esker(Pool):
     """A pool of a server. `url` and `key` default to ESKER_URL and ESKER_KEY; the owner of a local server needs no key.
 
     Every method raises an EskerError that says what happened and, in its `hint`, what to do: Unavailable if the server
@@ -41,13 +42,17 @@ class Esker:
         key: str | None = None,
         *,
         timeout: float = 60.0,
+        retries: int = 3,
         http: httpx2.AsyncClient | None = None,
     ) -> None:
-        """`timeout` is in seconds; `http` is an HTTP client to use instead of a new one, and stays open."""
+        """`timeout` is in seconds; a request to a busy server is repeated up to `retries` times.
+
+        `http` is an HTTP client to use instead of a new one, and stays open.
+        """
         settings = ClientSettings.from_environment(os.environ)
         url = url or settings.url
         key = key or settings.key or token_for(url, os.environ)
-        self._connection = HttpConnection(url, key, timeout, http)
+        self._connection = HttpConnection(url, key, timeout, retries, http)
 
     async def __aenter__(self) -> Self:
         """Return the client."""
@@ -129,6 +134,18 @@ class Esker:
             await self._connection.post("/v1/memories", _without_none(row | {"said_at": said_at}))
         )
 
+    async def remember_all(
+        self, contents: Sequence[str], *, project: str | None = None, pinned: bool = False
+    ) -> list[str]:
+        """Write up to 1,000 memories, all or none, and return their ids in order."""
+        row = _without_none({"project": project, "kind": "manual" if pinned else "note"})
+        rows = [{"content": content, **row} for content in contents]
+        return (await self._connection.post("/v1/memories/batch", {"memories": rows}))["ids"]
+
+    async def get(self, memory_id: str) -> SourcedMemory | StoredPassage:
+        """Return a memory, superseded or not, or a passage that recall has found. Raises NotFound."""
+        return _FOUND.validate_python(await self._connection.get(_path(memory_id)))
+
     async def correct(
         self,
         memory_id: str,
@@ -159,10 +176,22 @@ class Esker:
         return _EXPANSION.validate_python(found)
 
     async def memories(
-        self, *, project: str | None = None, tags: Sequence[str] | None = None, include_superseded: bool = False
+        self,
+        *,
+        project: str | None = None,
+        session_id: str | None = None,
+        kinds: Sequence[Kind] | None = None,
+        tags: Sequence[str] | None = None,
+        min_priority: Priority = "low",
+        since: datetime | None = None,
+        until: datetime | None = None,
+        as_of: datetime | None = None,
+        include_superseded: bool = False,
     ) -> AsyncGenerator[SourcedMemory]:
-        """Yield memories, newest first."""
-        body: dict[str, Any] = {"project": project, "tag": tags, "include_superseded": include_superseded}
+        """Yield memories, newest first; pages are fetched as needed."""
+        body: dict[str, Any] = {"project": project, "session_id": session_id, "kind": kinds, "tag": tags}
+        body |= {"min_priority": min_priority, "include_superseded": include_superseded}
+        body |= _without_none({"since": since, "until": until, "as_of": as_of})
         before: str | None = None
         while True:
             page = await self._connection.get("/v1/memories", **body, before=before, limit=500)
@@ -171,14 +200,6 @@ class Esker:
             before = page["next"]
             if before is None:
                 return
-
-    async def briefing(self, *, project: str | None = None, tokens: int | None = None) -> str:
-        """Return the most important memories of a project, or of the pool, as text."""
-        return (await self._connection.get("/v1/briefing", project=project, tokens=tokens))["text"]
-
-    async def status(self) -> PoolStatus:
-        """Return what the pool contains, and how much of it is not searchable yet."""
-        return _STATUS.validate_python(await self._connection.get("/v1/status"))
 
 
 def _path(memory_id: str) -> str:

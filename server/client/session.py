@@ -1,38 +1,24 @@
 """A session in the Python client: one conversation and its memory."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Any, Literal
 from urllib.parse import quote
 
 from pydantic import TypeAdapter
 
 from esker.server.client.connection import HttpConnection
+from esker.server.client.message import Message, StoredMessage
 from esker.server.client.session_report import SessionMemoryReport
 from esker.server.core.context.assembly import Context, ContextTokens
-from esker.server.core.conversation.records import IngestReport, Role
-from esker.server.core.json_input import Json
+from esker.server.core.conversation.records import IngestReport
 from esker.server.core.reports import ObserveReport
 
 _REPORT = TypeAdapter(IngestReport)
 _OBSERVED = TypeAdapter(ObserveReport)
 _MEMORY = TypeAdapter(SessionMemoryReport)
+_MESSAGES = TypeAdapter(list[StoredMessage])
 
 Event = Literal["compaction_pending", "session_end", "turn_end", "evicted"]
-
-
-@dataclass(frozen=True, slots=True)
-class Message:
-    """One transcript entry. `external_id` is the client's own id for it; sending it again changes nothing.
-
-    `content` is a string or a list of blocks as in the Messages API; `sent_at` defaults to now.
-    """
-
-    external_id: str
-    role: Role
-    content: Json
-    sent_at: datetime | None = None
 
 
 class Session:
@@ -47,8 +33,17 @@ class Session:
 
     async def add(self, *messages: Message) -> IngestReport:
         """Store new messages, in order; they are observed later. Raises InvalidInput, Unavailable."""
-        batch = [_body(message) for message in messages]
+        batch = [message.body for message in messages]
         return _REPORT.validate_python(await self._connection.post(self._path("messages"), {"messages": batch}))
+
+    async def messages(self) -> AsyncGenerator[StoredMessage]:
+        """Yield the stored messages, oldest first; pages are fetched as needed."""
+        after: int | None = 0
+        while after is not None:
+            page = await self._connection.get(self._path("messages"), after=after, limit=500)
+            for message in _MESSAGES.validate_python(page["messages"]):
+                yield message
+            after = page["next"]
 
     async def pack(self) -> str:
         """Return the context pack, a frozen text that goes before the messages."""
@@ -96,8 +91,3 @@ class Session:
 
     def _path(self, what: str) -> str:
         return f"/v1/sessions/{quote(self.id, safe='')}/{what}"
-
-
-def _body(message: Message) -> dict[str, Any]:
-    body: dict[str, Any] = {"external_id": message.external_id, "role": message.role, "content": message.content}
-    return body | ({"sent_at": message.sent_at.isoformat()} if message.sent_at else {})
