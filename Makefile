@@ -15,7 +15,7 @@ WITHOUT_TORCH_ON := Linux-x86_64 Darwin-arm64
 # Python compiles a module at its first use: compiling all of them here would take ten seconds and 80 MB.
 PIP := $(BIN)/pip install --disable-pip-version-check --no-compile -q
 
-.PHONY: install demo serve test clients llama deployment generators docs lint chaos screenshots fuzz audit sbom lock clean
+.PHONY: install demo serve test clients llama deployment generators integrations docs lint chaos screenshots fuzz audit sbom lock clean
 
 install: $(RUNTIME)
 
@@ -57,6 +57,12 @@ generators: $(DEV)
 	npm ci --prefix clients/typescript --no-audit --no-fund --silent
 	$(BIN)/python -m tests.generators
 	PATH="$(CURDIR)/$(GENERATORS)/bin:$$PATH" $(BIN)/python -m pytest tests/generators tests/unit/test_typescript_client.py $(ARGS)
+
+# Agent frameworks, some 400 MB, with what connects Esker to them.
+INTEGRATIONS = .venv-integrations
+integrations: $(DEV)
+	$(PIP) --no-deps --require-hashes --target $(INTEGRATIONS) --upgrade -r requirements/integrations.txt
+	PYTHONPATH=$(INTEGRATIONS) $(BIN)/python -m pytest tests/integrations $(ARGS)
 
 # The site of the documentation, which the server shows at /help, and which a wheel made afterwards contains.
 DOCS = .venv-docs
@@ -114,11 +120,12 @@ lock: $(TOOLS)
 	$(COMPILE) requirements/tools.in -o requirements/tools.txt > .venv-tools/log
 	$(COMPILE) requirements/llama.in -o requirements/llama.txt > .venv-tools/log
 	$(COMPILE) requirements/docs.in -c requirements/lock.txt -o requirements/docs.txt > .venv-tools/log
+	$(COMPILE) requirements/integrations.in -c requirements/lock.txt -o requirements/integrations.txt > .venv-tools/log
 	$(COMPILE) requirements/generators.in -o requirements/generators.txt > .venv-tools/log
 	$(COMPILE) requirements/deployment.in -c requirements/lock.txt -o requirements/deployment.txt > .venv-tools/log
 
 clean:
-	rm -rf .venv .venv-tools .venv-llama .venv-deployment .venv-generators clients/typescript/node_modules .venv-docs server/web/help .clients sbom.json build *.egg-info .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf .venv .venv-tools .venv-llama .venv-deployment .venv-generators .venv-integrations clients/typescript/node_modules .venv-docs server/web/help .clients sbom.json build *.egg-info .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 
 .venv/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
