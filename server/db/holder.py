@@ -17,6 +17,7 @@ import psycopg
 from esker.server.core.clock import SharedClock
 from esker.server.db.connection import KEEPALIVE, LimitedConnection
 from esker.server.db.database import read_clock
+from esker.server.db.driver_errors import first_line
 from esker.server.db.statements import Statements
 
 log = logging.getLogger(__name__)
@@ -69,6 +70,7 @@ class Holder:
                         await asyncio.sleep(_BEAT_SECONDS)
             except psycopg.Error as error:
                 # The leases of this process are still its own: the lock is back before others miss it for long.
-                log.warning("lost the connection that holds the leases; reconnecting: %s", type(error).__name__)
+                if self.is_held:  # said once for each outage
+                    log.warning("lost the connection that holds the leases; reconnecting: %s", first_line(error))
             self.is_held = False
             await asyncio.sleep(_RECONNECT_SECONDS)

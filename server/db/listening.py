@@ -29,13 +29,17 @@ async def listening(url: str, channel: str, wake: asyncio.Event) -> AsyncGenerat
 
 
 async def _listen(url: str, channel: str, wake: asyncio.Event) -> None:
+    listens = True
     while True:
         try:
             async with await AsyncConnection.connect(url, autocommit=True, **KEEPALIVE) as connection:
                 await connection.execute(sql.SQL("LISTEN {}").format(sql.Identifier(channel)))
+                listens = True
                 wake.set()  # a notification may have been missed before LISTEN
                 async for _ in connection.notifies():
                     wake.set()
         except psycopg.Error as error:
-            log.warning("lost the connection that listens on %s; reconnecting: %s", channel, first_line(error))
+            if listens:  # said once for each outage
+                log.warning("lost the connection that listens on %s; reconnecting: %s", channel, first_line(error))
+            listens = False
             await asyncio.sleep(1)
