@@ -313,8 +313,8 @@ def test_an_order_to_the_reader_and_what_was_left_alone_are_no_findings(said: st
     assert facts(("user", "auth.py"), ("assistant", said)) == []
 
 
-def test_the_label_of_a_commit_orders_none() -> None:
-    assert facts(("user", "auth.py"), ("assistant", "Commit: `retry.py` waits 30 s, on branch `search_index`."))
+def test_a_commit_is_reported() -> None:
+    assert facts(("user", "auth.py"), ("assistant", "Commit: `320e4bf` on branch `search_index`."))
 
 
 SLOW = "The search in `search.py` reads all 40,000 rows because `idx_orders` is missing. "
@@ -379,7 +379,7 @@ def test_a_list_of_changed_files_is_no_outcome_and_what_was_changed_in_one_is() 
     assert [fact.content for fact in told if "app/tax.py" in fact.content and "cart.py" not in fact.content]
 
 
-@pytest.mark.parametrize("record", ["PR #47", "#47", "`28c95af1`", "https://github.com/a/shop/pull/47"])
+@pytest.mark.parametrize("record", ["PR #47", "#47", "https://github.com/a/shop/pull/47"])
 def test_where_work_was_recorded_does_not_make_a_statement_telling(record: str) -> None:
     assert weight(f"Merged into main: {record}") == weight("Merged into main")
     assert weight(f"Merged `cart.py` into main: {record}") > weight(f"Merged into main: {record}")

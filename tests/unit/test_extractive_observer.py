@@ -85,6 +85,20 @@ def test_a_question_asserts_nothing(said: str) -> None:
 @pytest.mark.parametrize(
     "said",
     [
+        "Database Schema & Setup (Migrations and Seeds)",
+        "Mill Group Concerts Marketing Agency",
+        "WE BUILD\nEVENTS\nTHAT SELL",
+    ],
+)
+def test_a_heading_states_nothing(said: str) -> None:
+    assert facts(conversation(("user", said))) == []
+    rule = facts(conversation(("user", f"{said}\n\nNEVER PUSH TO `main`")))
+    assert [fact.category for fact in rule] == ["preference"]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
         "En app.py, buscá la sección del login.",
         "También mostrá el valor de USERS_FILE.",
         "Cerrá Vite y ejecutá el bat.",

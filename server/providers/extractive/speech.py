@@ -38,6 +38,9 @@ _QUOTATION = re.compile(
     r"|„[^„“”]{12,}(?:[“”]|$)|「[^「」]{6,}(?:」|$)"
     r"|^[^“„”]{12,}”|^[^«»]{12,}»|^[^「」]{6,}」"
 )
+# A word of four or more letters that does not begin with a capital, and marks that a heading does not have.
+_SMALL_WORD = re.compile(r"(?<![\w'’])[^\W\d_A-ZÀ-ÖØ-ÞА-Я][^\W\d_]{3,}")
+_NO_TITLE = re.compile(r"[\d=:：#→!?.。！？]|->")
 # A file that a client attaches to the message, and a command at its beginning.
 _MENTION = re.compile(
     r"(?<!\S)@[\w./~-]+|^/[a-z][\w:-]*(?=\s)|^(?i:claude|codex|copilot|gemini|chatgpt|cursor)\b[,:]?\s+(?!code\b|cli\b)"
@@ -331,8 +334,8 @@ def _rule(utterance: str) -> CueRule | None:
         return _CORRECTS
     if cues.THIRD_PARTY.search(utterance):
         return _TOLD if weight(utterance) >= _TELLS else None
-    if ";" in utterance and utterance.count(";") >= _FEWEST_VALUES - 1 and all(map(_has_value, utterance.split(";"))):
-        return _VALUES
+    if utterance.count(";") >= _FEWEST_VALUES - 1 and all(map(_has_value, utterance.split(";"))):
+        return None if _is_title(utterance) else _VALUES
     asserted = _first(_ASSERTIONS, utterance) or _first(_ASSERTIONS, cues.INTERJECTION.sub("", utterance))
     order = cues.order(utterance)
     is_bare_order = cues.MOMENTARY.search(order) and weight(utterance) < _FIXES
@@ -356,8 +359,13 @@ def _report_rule(utterance: str) -> CueRule | None:
     opines = cues.TENTATIVE.search(utterance) or (cues.GUESS.search(utterance) and not names(utterance))
     if opines and (reported is None or reported.label == labels.SAID):
         return None
-    is_plain = weight(utterance) >= _TELLS and not cues.TEMPORARY.search(utterance)
+    is_plain = weight(utterance) >= _TELLS and not cues.TEMPORARY.search(utterance) and not _is_title(utterance)
     return reported or (_PLAIN if is_plain else None)
+
+
+def _is_title(utterance: str) -> bool:
+    """Whether an utterance is a heading: its words begin with capitals, so it has no predicate ("TICKET SYSTEM")."""
+    return not _SMALL_WORD.search(utterance) and not _NO_TITLE.search(utterance)
 
 
 def _first(rules: Sequence[CueRule], utterance: str) -> CueRule | None:

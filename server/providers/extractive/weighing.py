@@ -26,11 +26,8 @@ _FIGURE = re.compile(
     r"#[0-9a-fA-F]{3,8}\b|(?<![A-Za-z0-9_.])[$€£¥]?\d[\d.,:]*\s?(?:[%％]|[a-zA-Z]{1,5}"
     rf"{NOT_GLUED})?"
 )
-# A commit, a pull request or an issue: it says where the work was recorded, and nothing of the work.
-_RECORD = re.compile(
-    r"https?://\S+/(?:pull|issues|commit|merge_requests)/\S+|`?\b(?=[0-9a-f]*\d)(?=\d*[a-f])[0-9a-f]{7,40}\b`?"
-    r"|(?:\b(?:PR|MR) ?)?#\d{1,6}\b"
-)
+# A pull request or an issue: it says where the work was recorded, and nothing of the work.
+_RECORD = re.compile(r"https?://\S+/(?:pull|issues|merge_requests)/\S+|(?:\b(?:PR|MR) ?)?#\d{1,6}\b")
 _PROPER = re.compile(rf"(?<=[^\W_.!?:—–-]\s)[A-ZÀ-ÖØ-Þ][\w-]*[a-zß-ÿ]\w*|(?<=[{CJK}])[A-Z][A-Za-z0-9]+")
 
 
