@@ -7,6 +7,7 @@ import typer
 
 from esker.server.core.errors import EskerError
 from evals import catching, compare, reader_agreement, showing, written_rows
+from evals.gateway import command as gateway
 from evals.histories import command as histories
 from evals.load import command as load
 from evals.observation import command as observation
@@ -32,6 +33,7 @@ COMMANDS = {
     "sessions": sessions.sessions,
     "secrets": secrets.secrets,
     "load": load.load,
+    "gateway": gateway.gateway,
     "persona": histories.persona,
     "chain": histories.chain,
     "score": written_rows.score_outputs,

@@ -1,0 +1,85 @@
+"""While Postgres is away, requests pass through the gateway with the pack that they had, and are kept afterwards."""
+
+import json
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass
+
+import httpx2
+import pytest
+
+from esker.server.app import make_app, make_parts
+from esker.server.core.clock import system_clock
+from esker.server.core.config.settings import Settings
+from esker.server.db import database as databases
+from esker.server.db.database import Database
+from tests.gateway.test_messages import SESSION, request, sent, stored, text
+from tests.support.serving import serving_app
+from tests.support.silent_network import SilentNetwork, silent_network
+from tests.support.upstream import Said, Upstream, messages_stream
+from tests.support.waiting import PATIENCE
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A client of a server whose gateway leads to the provider, and the network to its database."""
+
+    agent: httpx2.AsyncClient
+    network: SilentNetwork
+
+    def cut(self) -> None:
+        """Stop Postgres."""
+        self.network.refuses = True
+        self.network.break_connections()
+
+    def mend(self) -> None:
+        """Start it again."""
+        self.network.refuses = False
+
+
+@pytest.fixture
+async def setting(database_url: str, provider: Upstream, monkeypatch: pytest.MonkeyPatch) -> AsyncGenerator[Setting]:
+    """A server that gives up on Postgres sooner than usual."""
+    monkeypatch.setattr(databases, "_WAIT_SECONDS", 0.3)
+    monkeypatch.setattr("esker.server.gateway.keeping._PAUSES", (0.05,) * 200)
+    environment = {"ESKER_EMBEDDER": "none", "ESKER_GATEWAY_UPSTREAMS": f"model={provider.url}"}
+    async with silent_network(database_url) as network:
+        database = Database(network.url, connections=4, answer_seconds=0.3)
+        app = make_app(make_parts(Settings.from_environment(environment), database, system_clock))
+        async with serving_app(app) as url, httpx2.AsyncClient(base_url=url, timeout=PATIENCE) as agent:
+            made = Setting(agent, network)
+            yield made
+            made.mend()
+
+
+async def test_a_session_keeps_its_pack_and_its_turns_through_an_outage(setting: Setting, provider: Upstream) -> None:
+    await setting.agent.post("/v1/memories", json={"content": "The shop deploys on Fridays.", "kind": "manual"})
+    provider.say(Said(messages_stream(text("Hello."))))
+    await sent(setting.agent, request(("user", "Hi.")))
+    await stored(setting.agent, SESSION, 2)
+    setting.cut()
+    provider.say(Said(messages_stream(text("Noon."), number=2)))
+    history = [("user", "Hi."), ("assistant", [text("Hello.")]), ("user", "When does it close?")]
+    answer = await sent(setting.agent, request(*history))
+    assert answer.status_code == 200
+    first, second = (arrived.json["system"] for arrived in provider.arrived)
+    assert first == second
+    assert "deploys on Fridays" in second[1]["text"]
+    setting.mend()
+    assert [each["text"] for each in await stored(setting.agent, SESSION, 4)][2:] == ["When does it close?", "Noon."]
+
+
+async def test_a_session_that_begins_in_an_outage_passes_as_it_came_and_is_kept_afterwards(
+    setting: Setting, provider: Upstream
+) -> None:
+    # The server knows its owner by an earlier request.
+    provider.say(Said(messages_stream(text("Hello."))))
+    await sent(setting.agent, request(("user", "Hi.")))
+    await stored(setting.agent, SESSION, 2)
+    setting.cut()
+    other = {"x-claude-code-session-id": "0b6f1c1e-0000-4000-8000-000000000002"}
+    body = json.dumps(request(("user", "Who are you?"))).encode()
+    assert (await sent(setting.agent, body, **other)).status_code == 200
+    assert provider.arrived[1].body == body
+    setting.mend()
+    kept = await stored(setting.agent, other["x-claude-code-session-id"], 2)
+    assert [each["text"] for each in kept] == ["Who are you?", "Hello."]
