@@ -65,7 +65,7 @@ def _blocks(document: dict[str, Any]) -> Sequence[dict[str, Any]]:
 
 
 class Provider:
-    """What it answers next, and what it counted."""
+    """A provider with its next answer and its counts."""
 
     def __init__(self) -> None:
         self.url = ""

@@ -24,7 +24,7 @@ Message = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """What the provider counted in one mode, and its last request."""
+    """The counts of the provider in one mode, and the last request that it got."""
 
     mode: GatewayMode
     account: Account
