@@ -111,7 +111,7 @@ async def _drain(parts: Parts, backfill: Backfill, space: Space, signals: _WakeS
 
 
 async def _until_it_answers(
-    parts: Parts, embedder: Embedder, error: EmbedderDown, stop: asyncio.Event, tell: Tell
+    parts: Parts, embedder: Embedder, error: EmbedderDown, stop: asyncio.Event, tell: Tell = ignore
 ) -> None:
     """Wait until the embedder answers one text, asking once after each pause; or until `stop` is set."""
     down: EmbedderDown | None = error
