@@ -21,7 +21,11 @@ def head_length(turns: Sequence[KnownTurn]) -> int:
 
 
 def starts(turns: Sequence[KnownTurn]) -> list[int]:
-    """Return the places at which a tail may begin: behind the head, where every call so far has its result."""
+    """Return the places at which a tail may begin: behind the head, where no call so far has its result later.
+
+    A call that was interrupted never gets one, and waits for nothing.
+    """
+    answered = {call for turn in turns for call in result_ids([*turn.content])}
     waiting: set[str] = set()
     head = head_length(turns)
     found: list[int] = []
@@ -30,7 +34,7 @@ def starts(turns: Sequence[KnownTurn]) -> list[int]:
         if place > head and not waiting and not result_ids(content):
             found.append(place)
         waiting -= result_ids(content)
-        waiting |= tool_names(content).keys()
+        waiting |= tool_names(content).keys() & answered
     return found
 
 

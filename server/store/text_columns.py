@@ -150,7 +150,7 @@ HOLDS_NO_TEXT: Mapping[str, str] = {
             "passages.trust", "pools.when_spent", "pools.keep_memories_days", "postings.tier",
             "reflections.scope", "reflections.state",
             "session_events.kind", "spend.purpose", "tier_sizes.tier", "vector_probes.tier", "api_keys.scopes",
-            "sessions.timezone", "open_calls.purpose",
+            "sessions.timezone", "sessions.kept_by", "open_calls.purpose",
         ),
         _CHOICE,
     ),

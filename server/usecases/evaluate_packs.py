@@ -90,4 +90,5 @@ def _new_session(project: str | None, now: datetime) -> StoredSession:
         created_at=now,
         begun_at=now,
         last_sent_at=None,
+        kept_by="client",
     )

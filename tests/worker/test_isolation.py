@@ -239,7 +239,9 @@ async def test_while_the_endpoint_is_down_each_pause_ends_with_one_harmless_text
 ) -> None:
     monkeypatch.setattr(worker, "PAUSE", timedelta(0))
     endpoint.status = 503
-    waiting = asyncio.create_task(worker._until_it_answers(parts, embedder, EmbedderDown("down"), asyncio.Event()))
+    said: list[str] = []
+    down, stop = EmbedderDown("down"), asyncio.Event()
+    waiting = asyncio.create_task(worker._until_it_answers(parts, embedder, down, stop, said.append))
     while len(endpoint.asked) < 5:
         assert not waiting.done()
         await asyncio.sleep(0)
