@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from esker.server.core.json_input import Json
 from esker.server.core.records import TokenUse
+from esker.server.gateway.identity import identified
 from esker.server.gateway.json_spans import items, members, with_item
 from esker.server.gateway.protocols import protocol_of
 from esker.server.gateway.protocols.chat import CHAT
@@ -302,3 +303,21 @@ def test_a_streamed_answer_is_put_together(protocol: Protocol, stream: Callable[
 def test_a_stream_that_was_cut_off_is_not_whole(protocol: Protocol, stream: Callable[[], bytes]) -> None:
     whole = stream()
     assert not protocol.read_events(read_events(whole[: len(whole) // 2])).whole
+
+
+def test_pieces_of_a_stream_that_were_never_begun_are_words() -> None:
+    delta = {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "Hello."}}
+    answer = MESSAGES.read_events(read_events(events(delta, {"type": "message_stop"})))
+    assert [[*turn.content] for turn in answer.turns] == [[{"type": "text", "text": "Hello."}]]
+
+
+blocks_of_any_form = st.lists(
+    st.dictionaries(st.sampled_from(["type", "text", "id"]), json_values, max_size=3), max_size=3
+)
+
+
+@given(st.sampled_from([MESSAGES, RESPONSES, CHAT, GEMINI]), st.sampled_from(["content", "parts"]), blocks_of_any_form)
+def test_a_conversation_of_any_form_has_turns_with_ids(protocol: Protocol, member: str, blocks: list[Json]) -> None:
+    entries: list[Json] = [{"role": role, "type": "message", member: blocks} for role in ("user", "assistant", "model")]
+    turns = protocol.read_request({protocol.history: entries}).turns
+    assert all(turn.id for turn in identified(turns))

@@ -97,7 +97,7 @@ def read_events(events: Iterable[Event]) -> ModelAnswer:
         elif name == "content_block_start":
             blocks[index] = {**as_object(data.get("content_block"))}
         elif name == "content_block_delta":
-            _extend(blocks.setdefault(index, {}), as_object(data.get("delta")), inputs, index)
+            _extend(blocks.setdefault(index, {"type": "text"}), as_object(data.get("delta")), inputs, index)
         elif name == "message_delta":
             used |= {key: value for key, value in as_object(data.get("usage")).items() if value is not None}
         ended = ended or name == "message_stop"
@@ -137,7 +137,7 @@ def _answer(document: JsonObject, blocks: Sequence[Block], used: JsonObject, *, 
 def _blocks(content: Json) -> list[Block]:
     if isinstance(content, str):
         return [{"type": "text", "text": content}] if content else []
-    return [block for block in as_list(content) if isinstance(block, dict)]
+    return [block for block in as_list(content) if isinstance(block, dict) and isinstance(block.get("type"), str)]
 
 
 MESSAGES = Protocol("messages", "messages", read_request, with_pack, read_answer, read_events)
