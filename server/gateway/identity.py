@@ -16,8 +16,8 @@ from esker.server.agents.content import Block
 from esker.server.core.conversation.injected import strip_injected
 from esker.server.core.conversation.records import Role
 from esker.server.gateway.records import Turn
+from esker.server.usecases.told_twice import GATEWAY_IDS
 
-PREFIX = "gw_"
 _UNSAID = ("thinking", "redacted_thinking")
 
 
@@ -49,7 +49,7 @@ def identified(turns: Iterable[Turn]) -> list[KnownTurn]:
         seen[placed] += 1
         own = placed if seen[placed] == 1 else _digest(placed, str(seen[placed]))
         history = _digest(history, said)
-        found.append(KnownTurn(f"{PREFIX}{own}", turn.role, content, said, history, turn.item))
+        found.append(KnownTurn(f"{GATEWAY_IDS}{own}", turn.role, content, said, history, turn.item))
         before = said
     return found
 

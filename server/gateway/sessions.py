@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from esker.server.gateway.identity import PREFIX, KnownTurn
+from esker.server.gateway.identity import KnownTurn
+from esker.server.usecases.told_twice import GATEWAY_IDS
 
 _MOST_HISTORIES = 50_000
 
@@ -62,4 +63,4 @@ class Histories:
 
 def new_session() -> str:
     """Return a name for a session that has none."""
-    return f"{PREFIX}{uuid.uuid4().hex}"
+    return f"{GATEWAY_IDS}{uuid.uuid4().hex}"

@@ -59,6 +59,12 @@ def observed(session_id: str, external_ids: Collection[str]) -> Query[set[str]]:
     return Query(SQL["observed"], values, lambda rows: {str(row[0]) for row in rows})
 
 
+def contents(session_id: str, beginning: str) -> Query[list[list[Block]]]:
+    """Return the blocks of the messages of a session whose external ids have this beginning."""
+    values = {"session": session_id, "beginning": beginning}
+    return Query(SQL["contents"], values, lambda rows: [row[0] for row in rows])
+
+
 def elsewhere(session_id: str, external_ids: Collection[str]) -> Query[list[tuple[str, bytes]]]:
     """Return the external ids and content hashes of those of these messages that other sessions of the client have."""
     values = {"session": session_id, "external_ids": list(external_ids)}

@@ -22,6 +22,7 @@ from esker.server.store import audit, jobs, messages, sessions, tombstones
 from esker.server.store.messages import MessageToStore
 from esker.server.usecases.cut_passages import cut_if_possible, send_uncut
 from esker.server.usecases.parts import Parts
+from esker.server.usecases.told_twice import GATEWAY_IDS, is_told, kept_contents
 from esker.server.usecases.tombstones import hash_messages, send_tombstones, without_forgotten
 
 
@@ -54,7 +55,7 @@ async def ingest(
     """Store the new messages of a batch, make them searchable, and schedule their observation.
 
     The batch is stored whole or not at all. A message whose external id is known is a duplicate and changes nothing; so
-    is a copy in a fork (`id_scope`).
+    is a copy in a fork (`id_scope`), and one that the gateway has kept.
     Raises NotFound for an unknown session, InvalidInput for content or a date that is not valid, and TooLarge for a
     message with too much text.
     """
@@ -70,6 +71,8 @@ async def ingest(
         asked_digests = await send(connection, tombstones.of_pool())
     session = await asked_session
     fresh, conflicts = _sort_out(prepared, await stored_before.digests())
+    if session.kept_by == "gateway":
+        fresh = await _not_told(parts, pool_id, session_id, fresh)
     if not fresh:
         # A batch may be sent again because the server crashed before its passages were written.
         await cut_if_possible(parts, pool_id, session_id)
@@ -100,6 +103,20 @@ async def ingest(
     _, conflicts = _sort_out(prepared, known)
     forgotten = sum(not message.content_hash for message in new)
     return IngestReport(len(new), len(batch) - len(new), unobserved, conflicts, forgotten)
+
+
+async def _not_told(
+    parts: Parts, pool_id: str, session_id: str, fresh: Sequence[_PreparedMessage]
+) -> list[_PreparedMessage]:
+    """Return the messages of the gateway, and those of a transcript that the gateway has not kept."""
+    if all(message.incoming.external_id.startswith(GATEWAY_IDS) for message in fresh):
+        return [*fresh]
+    kept = await kept_contents(parts, pool_id, session_id)
+    return [
+        message
+        for message in fresh
+        if message.incoming.external_id.startswith(GATEWAY_IDS) or not is_told(message.blocks, kept)
+    ]
 
 
 def _refuse_long(batch: Sequence[IncomingMessage], most: int) -> None:

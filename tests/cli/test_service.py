@@ -198,10 +198,13 @@ def test_a_server_that_hooks_may_start_is_started_and_stopped_by_hand(machine: M
     kept = Path(machine.run("autostart", "on", "--data-dir", str(machine.home / "data"), **more)["file"])
     assert kept.stat().st_mode & 0o777 == 0o600
     more |= {"ESKER_DATA_DIR": str(machine.home / "data")}
-    assert machine.run("start", **more) == {"started": True}
-    assert machine.run("status", **more)["answers"]
-    assert any("Esker listens" in line for line in machine.run("logs", **more)["lines"])
-    assert machine.run("stop", **more) == {"stopped": True}
+    try:
+        assert machine.run("start", **more) == {"started": True}
+        assert machine.run("status", **more)["answers"]
+        assert any("Esker listens" in line for line in machine.run("logs", **more)["lines"])
+    finally:
+        stopped = machine.run("stop", **more)
+    assert stopped == {"stopped": True}
     assert "No server runs" in machine.run("stop", **more)["error"]
     machine.run("autostart", "off", **more)
     assert "No service is installed" in machine.run("start", **more)["error"]

@@ -179,6 +179,31 @@ async def test_a_session_that_hooks_opened_is_left_to_them(agent: httpx2.AsyncCl
     assert (await agent.get(f"/v1/sessions/{session['id']}/messages")).json()["messages"] == []
 
 
+async def test_a_transcript_of_a_kept_session_adds_only_what_the_gateway_has_not_seen(
+    agent: httpx2.AsyncClient, provider: Upstream
+) -> None:
+    call = {"type": "tool_use", "id": "toolu_1", "name": "Bash", "input": {"command": "ls"}}
+    provider.say(Said(messages_stream(text("I look."), call)))
+    reminder = text("<system-reminder>\nbe brief\n</system-reminder>")
+    await sent(agent, request(("user", [reminder, text("Which files are there?")])))
+    await stored(agent, SESSION, 2)
+    [session] = (await agent.get(f"/v1/sessions?external_id={SESSION}")).json()["sessions"]
+    # Claude Code writes each block of an answer as an entry of its own.
+    result = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "cart.py"}
+    entries = [
+        ("user", "Which files are there?"),
+        ("assistant", [{"type": "thinking", "thinking": "hm"}]),
+        ("assistant", [text("I look.")]),
+        ("assistant", [call]),
+        ("user", [result]),
+        ("assistant", "I look."),
+    ]
+    batch = [{"external_id": f"e{n}", "role": role, "content": said} for n, (role, said) in enumerate(entries)]
+    report = (await agent.post(f"/v1/sessions/{session['id']}/messages", json={"messages": batch})).json()
+    assert (report["accepted"], report["duplicates"]) == (2, 4)
+    assert [each["content"] for each in (await stored(agent, SESSION, 4))[2:]] == [[result], [text("I look.")]]
+
+
 async def test_a_sub_agent_has_a_session_of_its_own(agent: httpx2.AsyncClient, provider: Upstream) -> None:
     provider.say(Said(messages_stream(text("Done."))))
     await sent(agent, request(("user", "Look at the files.")), **{"x-claude-code-agent-id": "a5883"})

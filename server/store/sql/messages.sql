@@ -11,6 +11,10 @@ WHERE session_id = %(session)s AND external_id = ANY (%(external_ids)s)
 SELECT m.external_id FROM messages m JOIN sessions s ON s.pool_id = m.pool_id AND s.id = m.session_id
 WHERE m.session_id = %(session)s AND m.external_id = ANY (%(external_ids)s) AND m.seq <= s.observed_seq
 
+-- name: contents
+-- The content of the messages of a session whose ids begin in some way.
+SELECT content FROM messages WHERE session_id = %(session)s AND starts_with(external_id, %(beginning)s)
+
 -- name: elsewhere
 -- Which of these messages other sessions of the client have, with the hashes of their content.
 SELECT m.external_id, m.content_hash

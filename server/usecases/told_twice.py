@@ -1,0 +1,54 @@
+"""Messages that come by two ways: a transcript of a session that the gateway has kept under ids of its own."""
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from esker.server.core.conversation.injected import strip_injected
+from esker.server.core.conversation.records import Block
+from esker.server.db.pipeline import send
+from esker.server.store import messages
+from esker.server.usecases.parts import Parts
+
+GATEWAY_IDS = "gw_"
+"""The beginning of the ids that the gateway gives to turns."""
+_UNSAID = ("thinking", "redacted_thinking")
+
+
+async def kept_contents(parts: Parts, pool_id: str, session_id: str) -> Counter[str]:
+    """Return how often each call, result and text is in the messages that the gateway has kept of a session."""
+    async with parts.database.moment_pipeline(pool_id) as connection:
+        asked = await send(connection, messages.contents(session_id, GATEWAY_IDS))
+    return Counter(key for blocks in await asked for key in _keys(blocks))
+
+
+def is_told(blocks: Sequence[Block], kept: Counter[str]) -> bool:
+    """Return whether all of a message was kept, and take it out of `kept`: a client may write one message as several.
+
+    A message in which nothing was said is told.
+    """
+    keys = Counter(_keys(blocks))
+    if any(kept[key] < count for key, count in keys.items()):
+        return False
+    kept.subtract(keys)
+    return True
+
+
+def _keys(blocks: Iterable[Block]) -> list[str]:
+    return list(filter(None, map(_key, blocks)))
+
+
+def _key(block: Block) -> str | None:
+    match block:
+        case {"type": "tool_use", "id": str(call)} if call:
+            return f"call {call}"
+        case {"type": "tool_result", "tool_use_id": str(call)} if call:
+            return f"result {call}"
+        case {"type": "text", "text": str(text)}:
+            return strip_injected(text) or None
+        case _ if block.get("type") in _UNSAID:
+            return None
+        case _:
+            bare = {name: value for name, value in block.items() if name != "cache_control"}
+            return hashlib.sha256(json.dumps(bare, sort_keys=True).encode()).hexdigest()
