@@ -1,7 +1,8 @@
 -- The page: counts of a large pool, and former packs that can be compared with the present one.
 
--- Live rows are counted by kind, project and time in this index alone.
-CREATE INDEX memories_live ON memories (pool_id, kind, project, said_at) WHERE superseded_at IS NULL;
+-- Live rows are counted by kind, project and time in this index alone. Only the statement that counts says that a kind is
+-- not empty: while a table has no statistics, the planner would take this index for the walks of a pack, too.
+CREATE INDEX memories_live ON memories (pool_id, kind, project, said_at) WHERE superseded_at IS NULL AND kind <> '';
 
 -- The rows of a former pack, from which the page tells the difference between two versions: ids alone, since the words
 -- are in the rows. NULL: the version is older than this column, one of the latest few came after it, or a row that it

@@ -5,6 +5,7 @@ before it commits: the receipt says what is left.
 """
 
 from collections.abc import Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import replace
 
 from esker.server.core.clock import as_utc
@@ -158,9 +159,10 @@ async def _left(parts: Parts, connection: Connection, phrases: Phrases) -> dict[
     """Return how many texts of the pool contain one of some phrases, by place, without places in which none does."""
     left: dict[str, int] = {}
     for column in text_columns.TEXT_COLUMNS if phrases else ():
-        async for values in text_columns.maybe_containing(connection, column, phrases):
-            if count := sum(await saying(parts, phrases, values)):
-                left[column.words] = left.get(column.words, 0) + count
+        async with aclosing(text_columns.maybe_containing(connection, column, phrases)) as batches:
+            async for values in batches:
+                if count := sum(await saying(parts, phrases, values)):
+                    left[column.words] = left.get(column.words, 0) + count
     return left
 
 

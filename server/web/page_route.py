@@ -33,7 +33,10 @@ def error_page(request: Request, error: EskerError) -> Response:
     """Return the page for an error: what happened, and what to do next. Without a right key, it asks for one."""
     status = status_of(error)
     template = "login.html" if status == 401 else "error.html"
-    return page(request, template, status, code=status, problem=str(error), hint=error.hint)
+    answer = page(request, template, status, code=status, problem=str(error), hint=error.hint)
+    if status == 401:
+        answer.headers["WWW-Authenticate"] = "Bearer"
+    return answer
 
 
 class PageRoute(APIRoute):

@@ -162,7 +162,7 @@ def _blocks(lines: Sequence[str], place: int) -> Iterable[Bullet | str]:
         line = lines[place]
         end = place + 1
         if line.startswith(_CONFLICT):
-            end = _closed(lines, place, _CONFLICT_END)
+            end = _closed(lines, place, _CONFLICT_END, _CONFLICT)
         elif fence := _FENCE.match(line):
             end = _closed(lines, place, fence[1])
         elif is_bullet(line) and not _RULE.match(line):
@@ -176,9 +176,17 @@ def _blocks(lines: Sequence[str], place: int) -> Iterable[Bullet | str]:
         place = end
 
 
-def _closed(lines: Sequence[str], start: int, mark: str) -> int:
-    """Return where a block ends whose last line begins with `mark`; if it is not closed, it is one line long."""
-    return next((n + 1 for n in range(start + 1, len(lines)) if lines[n].strip().startswith(mark)), start + 1)
+def _closed(lines: Sequence[str], start: int, mark: str, beginning: str | None = None) -> int:
+    """Return where a block ends whose last line begins with `mark`; if it is not closed, it is one line long.
+
+    A line with the `beginning` of another block means that this one is not closed.
+    """
+    for place in range(start + 1, len(lines)):
+        if lines[place].strip().startswith(mark):
+            return place + 1
+        if beginning and lines[place].startswith(beginning):
+            break
+    return start + 1
 
 
 def _end_of_bullet(lines: Sequence[str], start: int) -> int:

@@ -5,7 +5,7 @@
 WITH live AS MATERIALIZED (
     SELECT kind, project, CASE WHEN said_at >= %(since)s THEN date_bin('7 days', said_at, '2001-01-01 00:00Z') END AS week,
            count(*) AS rows
-    FROM memories WHERE superseded_at IS NULL GROUP BY 1, 2, 3
+    FROM memories WHERE superseded_at IS NULL AND kind <> '' GROUP BY 1, 2, 3
 )
 SELECT CASE grouping(kind, project, week) WHEN 3 THEN 'kind' WHEN 5 THEN 'project' ELSE 'week' END AS counted,
        kind, project, week, sum(rows)::bigint AS rows
