@@ -56,19 +56,27 @@ def _rewrite(connection: Connection[TupleRow], table: str) -> None:
 
 def _remove_wal(connection: Connection[TupleRow]) -> int:
     """Remove the files that the log has now, also those that wait to be used again; return how many."""
-    before = _wal_files(connection)
     connection.execute(_SQL["remove_wal"])
     try:
-        for _ in range(len(before) + _SPARE_ROUNDS):
-            connection.execute(_SQL["reload"])
-            connection.execute(_SQL["write"])
-            connection.execute(_SQL["switch"])
-            connection.execute(_SQL["checkpoint"])
-            if not before & _wal_files(connection):
-                return len(before)
+        removed = _replace_wal(connection)
+        # A checkpoint that had begun before may have given a file a name for later, with its old content.
+        _replace_wal(connection)
+        return removed
     finally:
         connection.execute(_SQL["recycle_wal"])
         connection.execute(_SQL["reload"])
+
+
+def _replace_wal(connection: Connection[TupleRow]) -> int:
+    """Write and remove until the log has none of its files any more; return how many it had. Raises Unavailable."""
+    before = _wal_files(connection)
+    for _ in range(len(before) + _SPARE_ROUNDS):
+        connection.execute(_SQL["reload"])
+        connection.execute(_SQL["write"])
+        connection.execute(_SQL["switch"])
+        connection.execute(_SQL["checkpoint"])
+        if not before & _wal_files(connection):
+            return len(before)
     raise Unavailable(
         "Postgres keeps older files of its write-ahead log.",
         hint="A replication slot, an archive or a backup in progress needs them; end it and purge again.",
