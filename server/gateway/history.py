@@ -48,17 +48,17 @@ def tail_tokens(turns: Sequence[KnownTurn], start: int) -> int:
     return sum(tokens_of(turns[start:]))
 
 
-def new_start(turns: Sequence[KnownTurn], observed: Collection[str], budget: int) -> int | None:
+def new_start(turns: Sequence[KnownTurn], observed: Collection[str], budget: int, after: int = 0) -> int | None:
     """Return where a tail of at most a share of `budget` tokens begins, or None if there is no such place.
 
-    `observed` are the ids of turns whose content is in memory; all that is left out must be. The last twelve turns
-    always stay.
+    It begins behind the place `after`, since a tail that moved back would be written again for nothing. `observed` are
+    the ids of turns whose content is in memory; all that is left out must be. The last twelve turns always stay.
     """
     head = head_length(turns)
     unobserved = next((at for at, turn in enumerate(turns) if at >= head and turn.id not in observed), len(turns))
     latest = min(unobserved, len(turns) - KEEP_LAST_MESSAGES)
     sizes = tokens_of(turns)
-    possible = [place for place in starts(turns) if place <= latest]
+    possible = [place for place in starts(turns) if after < place <= latest]
     return next(
         (place for place in possible if sum(sizes[place:]) <= budget * _KEPT_SHARE), possible[-1] if possible else None
     )

@@ -115,8 +115,8 @@ class Prompts:
             return start
         observed = await observed_among(parts, who.pool_id, session.id, {turn.id for turn in turns[start or 0 :]})
         observed |= {turn.id for turn in turns[: start or 0]}
-        moved = new_start(turns, observed, budget)
-        if moved is None or moved <= (start or 0):
+        moved = new_start(turns, observed, budget, start or 0)
+        if moved is None:
             return start
         await receive_event(parts, who.pool_id, session.id, "evicted", turns[moved].id)
         self._starts.note(key, turns[moved].id)

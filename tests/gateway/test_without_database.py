@@ -12,6 +12,7 @@ from esker.server.core.clock import system_clock
 from esker.server.core.config.settings import Settings
 from esker.server.db import database as databases
 from esker.server.db.database import Database
+from tests.gateway.test_manage import MANAGED, history, kept
 from tests.gateway.test_messages import SESSION, request, sent, stored, text
 from tests.support.serving import serving_app
 from tests.support.silent_network import SilentNetwork, silent_network
@@ -42,6 +43,7 @@ async def setting(database_url: str, provider: Upstream, monkeypatch: pytest.Mon
     monkeypatch.setattr(databases, "_WAIT_SECONDS", 0.3)
     monkeypatch.setattr("esker.server.gateway.keeping._PAUSES", (0.05,) * 200)
     environment = {"ESKER_EMBEDDER": "none", "ESKER_GATEWAY_UPSTREAMS": f"model={provider.url}"}
+    environment |= {"ESKER_GATEWAY_HISTORY_TOKENS": "4000"}
     async with silent_network(database_url) as network:
         database = Database(network.url, connections=4, answer_seconds=0.3)
         app = make_app(make_parts(Settings.from_environment(environment), database, system_clock))
@@ -83,3 +85,15 @@ async def test_a_session_that_begins_in_an_outage_passes_as_it_came_and_is_kept_
     setting.mend()
     kept = await stored(setting.agent, other["x-claude-code-session-id"], 2)
     assert [each["text"] for each in kept] == ["Who are you?", "Hello."]
+
+
+async def test_a_managed_history_stays_cut_through_an_outage(setting: Setting, provider: Upstream) -> None:
+    await kept(setting.agent, provider, 20)
+    longer = [*history(20), ("user", "Sum up."), ("assistant", [text("Part 20 is done.")]), ("user", "And now?")]
+    provider.say(Said(messages_stream(text("Part 21 is done."), number=21)))
+    await sent(setting.agent, request(*longer), **MANAGED)
+    setting.cut()
+    await sent(setting.agent, request(*longer), **MANAGED)
+    before, after = (arrived.body for arrived in provider.arrived[1:3])
+    assert before == after
+    assert len(provider.arrived[2].json["messages"]) < 40

@@ -31,7 +31,7 @@ class Arrived:
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """An answer in chunks; those after the first one wait for `gate`, if there is one."""
+    """An answer in chunks; those after the first one wait for `gate`, if there is one, and so does a single one."""
 
     chunks: Sequence[bytes]
     status: int = 200
@@ -67,7 +67,9 @@ class Upstream:
         self.arrived.append(Arrived(request.method, path, headers, await request.body()))
         self.came.set()
         said = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
-        if len(said.chunks) == 1 and not said.gate:
+        if len(said.chunks) == 1:
+            if said.gate:
+                await said.gate.wait()
             await Response(said.chunks[0], said.status, said.headers)(scope, receive, send)
             return
         await StreamingResponse(self._chunks(said), said.status, said.headers)(scope, receive, send)

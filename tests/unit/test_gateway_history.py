@@ -69,6 +69,9 @@ def test_a_tail_begins_as_early_as_its_share_of_the_budget_allows() -> None:
     start = new_start(turns, everything, 2 * budget)
     assert start is not None
     assert tail_tokens(turns, start) <= 0.4 * 2 * budget < tail_tokens(turns, start - 1)
+    # A tail never moves back.
+    assert new_start(turns, everything, 2 * budget, start - 1) == start
+    assert new_start(turns, everything, budget // 4, 48) is None
     # With less than twelve turns allowed, twelve stay.
     assert new_start(turns, everything, budget // 4) == 48
 

@@ -63,6 +63,12 @@ def test_marks_thoughts_and_reminders_do_not_make_another_turn(changed: list[Any
     )
 
 
+def test_a_thought_before_words_does_not_make_another_turn() -> None:
+    thought: dict[str, Any] = {"type": "thinking", "thinking": "hm", "signature": "s"}
+    words: dict[str, Any] = {"type": "text", "text": "One file."}
+    assert ids([Turn("assistant", [thought, words])]) == ids([Turn("assistant", [words])])
+
+
 def test_a_compacted_history_keeps_the_ids_of_the_turns_that_it_left() -> None:
     result = Turn("user", [{"type": "tool_result", "tool_use_id": "t1", "content": "cart.py"}])
     kept = [Turn("assistant", [CALL]), result, *said("One file.", "Thanks.")]
