@@ -31,13 +31,14 @@ _SQL = Statements(Path(__file__).parent / "sql/history.sql")
 _TRIES = 40
 _PAUSE_SECONDS = 0.5
 
-# Migrations 3, 5, 10 and 11 were edited after they had been applied. Both wordings give the same schema, so both
+# Migrations 3, 5, 10, 11 and 20 were edited after they had been applied. Both wordings give the same schema, so both
 # checksums are accepted.
 _FORMER_CHECKSUMS = {
     3: "8be57d4a72677c0301959f33574457d6c1432f47fe9ca058a231718e1301ec05",
     5: "ef85c3b82f026cc87fbc16652e126dc7c978b97291ff61cfc885ec53119f041c",
     10: "a84d34b35c764857d14ab2a13e11fbd156bad9f6f49b7a2822cb23a6164f7348",
     11: "16711c0a0bcd5fb3c33556b58b477cba1c8fc0648e71844813e7fb10b67cd876",
+    20: "b98c203d4f1bb52354df075e809f64677b9707dff61f1d0fb032d9549e116a58",
 }
 
 
