@@ -78,7 +78,7 @@ async def run(resources: ServerResources, *, as_json: bool) -> None:
             await stack.enter_async_context(beside("the backups", lambda: back_up(folder, owner_url)))
         if health := parts.worker:
             # It ends while the last requests are answered.
-            keep = partial(keep_worker, resources.database_url, health)
+            keep = partial(keep_worker, resources.database_url, health, parts.clock)
             await stack.enter_async_context(beside("the embedding worker", lambda: until(server.stopping, keep())))
         await server.serve(sockets=[resources.listener])
 

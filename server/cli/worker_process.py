@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import Any
 
 from esker.server.core.child_command import child_command
-from esker.server.core.clock import system_clock
+from esker.server.core.clock import Clock
 from esker.server.core.worker_health import WorkerHealth
 
 _COMMAND = child_command("esker.embedding_worker", "--until-stdin-closes")
@@ -20,12 +20,12 @@ _LONGEST_PAUSE_SECONDS = 30.0
 _CHUNK_BYTES = 64 * 1024
 
 
-async def keep_worker(database_url: str, health: WorkerHealth) -> None:
-    """Run a worker, and another one when it dies, until cancelled; `health` records each death."""
+async def keep_worker(database_url: str, health: WorkerHealth, clock: Clock) -> None:
+    """Run a worker, and another one when it dies, until cancelled; `health` records what it tells, and each death."""
     environment = dict(os.environ) | {"ESKER_DATABASE_URL": database_url}
     environment.pop("ESKER_DATABASE_URL_FILE", None)
     while True:
-        printed = await _run_worker(environment, health)
+        printed = await _run_worker(environment, health, clock)
         health.died(printed)
         await asyncio.sleep(pause_seconds(health.deaths))
 
@@ -35,7 +35,7 @@ def pause_seconds(deaths: int) -> float:
     return min(2.0 ** min(deaths, 10), _LONGEST_PAUSE_SECONDS)
 
 
-async def _run_worker(environment: dict[str, str], health: WorkerHealth) -> str:
+async def _run_worker(environment: dict[str, str], health: WorkerHealth, clock: Clock) -> str:
     """Run a worker until it ends, and return the end of what it printed on standard error, which is passed on.
 
     When this is cancelled, the worker's standard input is closed, which ends it.
@@ -50,7 +50,7 @@ async def _run_worker(environment: dict[str, str], health: WorkerHealth) -> str:
     )
     assert worker.stderr is not None  # it is a pipe
     assert worker.stdout is not None
-    listening = asyncio.create_task(_listen(worker.stdout, health))
+    listening = asyncio.create_task(_listen(worker.stdout, health, clock))
     passing_on = asyncio.create_task(_pass_on(worker.stderr))
     stable = asyncio.get_running_loop().call_later(_STABLE_SECONDS, health.recovered)
     try:
@@ -71,10 +71,10 @@ def _end_by_signal(worker: asyncio.subprocess.Process) -> str:
     return f"\nsignal {number} killed it{why}\n" if number > 0 else ""
 
 
-async def _listen(output: asyncio.StreamReader, health: WorkerHealth) -> None:
+async def _listen(output: asyncio.StreamReader, health: WorkerHealth, clock: Clock) -> None:
     """Take what a worker tells of itself on its standard output, and pass on what a library prints there."""
     while line := await output.readline():
-        if not health.told(line.decode("utf-8", "replace"), system_clock()):
+        if not health.told(line.decode("utf-8", "replace"), clock()):
             with suppress(OSError):
                 os.write(sys.stderr.fileno(), line)
 

@@ -34,13 +34,13 @@ async def test_the_death_of_a_worker_is_recorded_with_its_last_line_and_without_
     health = WorkerHealth()
     for _ in range(2):
         with pytest.raises(_Paused):
-            await worker_process.keep_worker("postgresql://x", health)
+            await worker_process.keep_worker("postgresql://x", health, lambda: NOW)
     assert str(health).startswith("died 2 times in a row: ValueError: ")
     assert "abcdefghijklmnop" not in str(health)
     assert capfd.readouterr().err.count("starting") == 2, "what a worker prints is passed on"
     monkeypatch.setattr(worker_process, "_COMMAND", (sys.executable, "-c", "import os; os.kill(os.getpid(), 9)"))
     with pytest.raises(_Paused):
-        await worker_process.keep_worker("postgresql://x", health)
+        await worker_process.keep_worker("postgresql://x", health, lambda: NOW)
     assert str(health) == "died 3 times in a row: signal 9 killed it, as the system does when memory is short"
 
 
@@ -53,7 +53,7 @@ async def test_a_worker_has_ended_when_its_keeper_has_even_if_that_is_cancelled_
 ) -> None:
     said = tmp_path / "pid"
     monkeypatch.setattr(worker_process, "_COMMAND", (sys.executable, "-c", SLOW_TO_END, str(said)))
-    keeping = asyncio.create_task(worker_process.keep_worker("postgresql://x", WorkerHealth()))
+    keeping = asyncio.create_task(worker_process.keep_worker("postgresql://x", WorkerHealth(), lambda: NOW))
 
     async def runs() -> bool:
         return said.exists() and bool(said.read_text())
@@ -80,13 +80,13 @@ async def test_a_server_knows_what_its_worker_tells_and_passes_on_what_a_library
     monkeypatch.setattr(worker_process, "_COMMAND", (sys.executable, "-c", TELLING))
     health = WorkerHealth()
     assert str(health) == "loading its model"
-    keeping = asyncio.create_task(worker_process.keep_worker("postgresql://x", health))
+    keeping = asyncio.create_task(worker_process.keep_worker("postgresql://x", health, lambda: NOW))
 
     async def told() -> bool:
         return bool(health.stored)
 
     await eventually(told)
-    assert (str(health), [event[1:] for event in health.stored]) == ("running", [("pool_1", 3)])
+    assert (str(health), [*health.stored]) == ("running", [(NOW, "pool_1", 3)]), "at the time of the server's clock"
     keeping.cancel()
     with pytest.raises(asyncio.CancelledError):
         await keeping
