@@ -44,7 +44,7 @@ from esker.server.rest import (
     spend,
 )
 from esker.server.rest.access import Access
-from esker.server.rest.admission import Admission, Admitted
+from esker.server.rest.admission import GATEWAY, Admission, Admitted
 from esker.server.rest.body_budget import BodyBudget, BoundedBodies
 from esker.server.rest.limits import Places
 from esker.server.rest.mcp_route import PATH, McpRoute
@@ -120,7 +120,7 @@ def make_app(parts: Parts, local_token: str | None = None, exclude: Callable[[],
         app.router.routes.extend(routes.router.routes)
     app.router.routes.extend(web_routes())
     app.router.routes.append(Route(PATH, tools))
-    app.router.routes.append(Route("/gateway/{path:path}", gateway))
+    app.router.routes.append(Route(f"{GATEWAY}{{path:path}}", gateway))
     app.add_middleware(McpRoute)
     app.add_middleware(Admitted, admission=admission)
     app.add_middleware(BoundedBodies, budget=bodies, max_body_bytes=parts.settings.max_body_bytes)

@@ -24,7 +24,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from esker.server.core.config.settings import Settings
 from esker.server.core.errors import EskerError, TooLarge, TooSlow, Unauthorized, Unavailable, UnknownKey
 from esker.server.core.records import Principal
-from esker.server.rest.admission import NOT_COUNTED, too_many
+from esker.server.rest.admission import GATEWAY, NOT_COUNTED, too_many
 from esker.server.rest.bound_keys import check_binding
 from esker.server.rest.limits import Limits
 from esker.server.rest.peers import Peer
@@ -32,7 +32,6 @@ from esker.server.rest.problems import ProblemResponse, problem, problem_of
 from esker.server.usecases.authenticate import check_scope
 
 _METRICS = "/metrics"
-GATEWAY = "/gateway/"
 _GATEWAY_KEY = "x-esker-key"
 """The header for Esker's key in a request to a model, whose other headers are for the provider."""
 _MOST_WATCHERS = 100

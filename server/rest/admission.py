@@ -24,6 +24,8 @@ WAIT_SECONDS = 3.0
 """The most seconds that a request waits for its turn."""
 NOT_COUNTED = frozenset({"/livez", "/readyz", "/metrics"})
 """Paths that are always answered."""
+GATEWAY = "/gateway/"
+"""How the paths of requests to models begin."""
 _PACED = "/v1/import"
 """The path of imports, which have turns of their own (`pacing.py`)."""
 _JOBS = re.compile(r"/(?:observe|reflect)$")
@@ -210,7 +212,7 @@ def _has_body(scope: Scope) -> bool:
 
 def _waits(scope: Scope) -> bool:
     """Return whether a request waits for something else than this server: for a job, or for a model."""
-    if scope["path"].startswith("/gateway/"):
+    if scope["path"].startswith(GATEWAY):
         return True
     return bool(_JOBS.search(scope["path"])) and "wait" in QueryParams(scope["query_string"])
 
