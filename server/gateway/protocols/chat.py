@@ -14,9 +14,8 @@ from esker.server.agents.content import (
     text_block,
 )
 from esker.server.core.json_input import Json, JsonObject, as_object
-from esker.server.core.records import TokenUse
-from esker.server.gateway.counts import count_of
 from esker.server.gateway.json_spans import items, members, with_item
+from esker.server.gateway.protocols.openai import openai_answer
 from esker.server.gateway.records import Conversation, Event, ModelAnswer, Protocol, Turn
 
 _INSTRUCTING = ("system", "developer")
@@ -76,20 +75,7 @@ def _extend(calls: dict[int, JsonObject], delta: JsonObject) -> None:
 
 
 def _answer(document: JsonObject, message: JsonObject, *, whole: bool) -> ModelAnswer:
-    used = as_object(document.get("usage"))
-    cached = count_of(as_object(used.get("prompt_tokens_details")), "cached_tokens")
-    counted = TokenUse(
-        input_tokens=max(0, count_of(used, "prompt_tokens") - cached),
-        output_tokens=count_of(used, "completion_tokens"),
-        cache_read_tokens=cached,
-    )
-    return ModelAnswer(
-        id=as_text(document.get("id")),
-        model=as_text(document.get("model")),
-        turns=list(_turns(message)),
-        used=counted if used else None,
-        whole=whole,
-    )
+    return openai_answer(document, _turns(message), sent="prompt", written="completion", whole=whole)
 
 
 def _turns(message: JsonObject) -> Iterator[Turn]:

@@ -14,9 +14,8 @@ from esker.server.agents.content import (
     text_block,
 )
 from esker.server.core.json_input import Json, JsonObject, as_object
-from esker.server.core.records import TokenUse
-from esker.server.gateway.counts import count_of
 from esker.server.gateway.json_spans import members, replaced, with_item
+from esker.server.gateway.protocols.openai import openai_answer
 from esker.server.gateway.records import Conversation, Event, ModelAnswer, Protocol, Turn
 
 _ENDS = frozenset({"response.completed", "response.incomplete", "response.failed"})
@@ -73,20 +72,7 @@ def read_events(events: Iterable[Event]) -> ModelAnswer:
 
 
 def _answer(document: JsonObject, output: list[JsonObject], *, whole: bool) -> ModelAnswer:
-    used = as_object(document.get("usage"))
-    cached = count_of(as_object(used.get("input_tokens_details")), "cached_tokens")
-    counted = TokenUse(
-        input_tokens=max(0, count_of(used, "input_tokens") - cached),
-        output_tokens=count_of(used, "output_tokens"),
-        cache_read_tokens=cached,
-    )
-    return ModelAnswer(
-        id=as_text(document.get("id")),
-        model=as_text(document.get("model")),
-        turns=list(_turns(output)),
-        used=counted if used else None,
-        whole=whole,
-    )
+    return openai_answer(document, _turns(output), sent="input", written="output", whole=whole)
 
 
 def _turns(entries: Iterable[JsonObject]) -> Iterator[Turn]:
