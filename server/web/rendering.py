@@ -15,6 +15,7 @@ from esker.server.core.clock import age
 from esker.server.core.counts import counted
 from esker.server.core.records import Principal
 from esker.server.usecases.parts import Parts
+from esker.server.web.shown_blocks import part_text, picture, result_parts
 
 _MOST_CHARACTERS = 20_000
 # No inline script or style runs, so that a memory which gets through the escaping still does nothing.
@@ -86,6 +87,9 @@ def _environment() -> Environment:
         "number": _number,
         "shortened": _shortened,
         "counted": counted,
+        "picture": picture,
+        "part_text": part_text,
+        "result_parts": result_parts,
     }
     made.filters.update(filters, shown_json=_shown_json)  # pyright: ignore[reportUnknownMemberType]
     made.globals.update(version=VERSION)  # pyright: ignore[reportUnknownMemberType]

@@ -20,6 +20,13 @@ HOSTILE = [
 ]
 """Words that run as a script, or as a template, on a page that does not escape them."""
 
+_UNUSUAL: list[dict[str, object]] = [
+    {"type": "tool_result"},
+    {"type": "tool_use", "id": "t2", "name": "run"},
+    {"type": "image", "source": {"type": "base64"}},
+]
+"""Blocks without their usual parts."""
+
 
 @dataclass(frozen=True, slots=True)
 class ShownPool:
@@ -34,11 +41,12 @@ async def shown_pool(client: httpx2.AsyncClient) -> ShownPool:
     session = await opened(client, HOSTILE[0], project=HOSTILE[1], cwd=HOSTILE[2])
     every = "\n".join(HOSTILE)
     called = {"type": "tool_use", "id": "t1", "name": "run", "input": {"command": every}}
-    result = {"type": "tool_result", "tool_use_id": "t1", "content": [{"type": "text", "text": every}]}
+    parts = [{"type": "text", "text": every}, {"type": "image", "source": {"data": every}}, every]
+    result = {"type": "tool_result", "tool_use_id": "t1", "content": parts}
     await said(client, session, *OVERTAKEN)
     await said(client, session, {"external_id": "said", "role": "user", "content": f"We decided: use {every}"})
     await said(client, session, {"external_id": "called", "role": "assistant", "content": [called]})
-    await said(client, session, {"external_id": "result", "role": "user", "content": [result]})
+    await said(client, session, {"external_id": "result", "role": "user", "content": [result, *_UNUSUAL]})
     await observed(client, session)
     reflected = (await client.post(f"/v1/sessions/{session}/reflect?wait=true")).json()
     for kind in ("note", "manual"):
