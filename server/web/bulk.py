@@ -2,8 +2,9 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Form, Query, Request, Response
+from fastapi import APIRouter, Depends, Form, Query, Request, Response
 
+from esker.server.core.errors import InvalidInput
 from esker.server.core.facts.forgetting import ForgetRequest, Selection
 from esker.server.core.records import SourcedMemory
 from esker.server.rest.context import WithParts, WithPrincipal
@@ -12,7 +13,7 @@ from esker.server.usecases.change_many import CHANGES, Change, change_many, conf
 from esker.server.usecases.forget import forget, plan_forgetting
 from esker.server.usecases.parts import Parts
 from esker.server.usecases.remember import list_memories
-from esker.server.web.page_route import PageRoute
+from esker.server.web.page_route import CleanText, PageRoute
 from esker.server.web.rendering import page
 from esker.server.web.row_filter import RowFilter, WithRowFilter
 
@@ -22,8 +23,25 @@ MOST_ROWS = 200
 """The most rows that are changed at once."""
 _MOST_READ = 2_000
 
-ChosenIds = Annotated[list[str], Form(alias="id", min_length=1, max_length=MOST_ROWS)]
-AskedIds = Annotated[list[str], Query(alias="id", min_length=1, max_length=MOST_ROWS)]
+
+def _chosen(
+    given: Annotated[list[CleanText], Form(alias="id", default_factory=list, max_length=MOST_ROWS)],
+) -> list[str]:
+    return _some(given)
+
+
+def _asked(given: Annotated[list[str], Query(alias="id", default_factory=list, max_length=MOST_ROWS)]) -> list[str]:
+    return _some(given)
+
+
+def _some(given: list[str]) -> list[str]:
+    if not given:
+        raise InvalidInput("No row is chosen; nothing was changed.", hint="Go back and choose some.")
+    return given
+
+
+ChosenIds = Annotated[list[str], Depends(_chosen)]
+AskedIds = Annotated[list[str], Depends(_asked)]
 
 
 @router.get("")

@@ -1,5 +1,6 @@
 """A route of the page: errors are pages, and a change comes from a page of this server."""
 
+import logging
 import re
 from collections.abc import Callable, Coroutine
 from typing import Annotated, Any
@@ -9,17 +10,22 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from pydantic import AfterValidator, BeforeValidator
 from starlette.datastructures import Headers
+from starlette.exceptions import HTTPException
 
 from esker.server.core.errors import EskerError, Forbidden, InvalidInput
 from esker.server.core.json_input import clean_text
 from esker.server.core.records import Kind
-from esker.server.rest.problems import status_of
+from esker.server.rest.problems import problem_of, status_of
 from esker.server.web.rendering import page
 
+CleanText = Annotated[str, AfterValidator(clean_text)]
+"""A text of a form, cleaned as JSON is."""
 FormText = Annotated[str, Form(max_length=100_000), AfterValidator(clean_text)]
 """A field of a form, cleaned as JSON is."""
 ChosenKind = Annotated[Kind | None, BeforeValidator(lambda chosen: chosen or None)]
 """The kind that was chosen in a list whose first entry, for all kinds, is empty."""
+log = logging.getLogger(__name__)
+
 _OWN = re.compile(r"/ui/[\w/-]*")
 _CHANGING = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 
@@ -32,10 +38,11 @@ def own_address(given: str) -> str | None:
 def error_page(request: Request, error: EskerError) -> Response:
     """Return the page for an error: what happened, and what to do next. Without a right key, it asks for one."""
     status = status_of(error)
+    request.state.problem = str(error)  # for the log
     template = "login.html" if status == 401 else "error.html"
     answer = page(request, template, status, code=status, problem=str(error), hint=error.hint)
-    if status == 401:
-        answer.headers["WWW-Authenticate"] = "Bearer"
+    told = problem_of(error).headers
+    answer.headers.update({name: told[name] for name in ("WWW-Authenticate", "Retry-After") if name in told})
     return answer
 
 
@@ -60,8 +67,21 @@ class PageRoute(APIRoute):
                 return error_page(request, error)
             except RequestValidationError:
                 return error_page(request, InvalidInput("A field of this address or form has a wrong value."))
+            except HTTPException as error:  # of a form that cannot be read, maybe because it is too large or too slow
+                cause = error.__cause__
+                unread = cause if isinstance(cause, EskerError) else InvalidInput("This form cannot be read.")
+                return error_page(request, unread)
+            except Exception:
+                log.exception("%s %s failed", request.method, request.url.path)
+                return error_page(request, _fault(request))
 
         return handle_as_page
+
+
+def _fault(request: Request) -> EskerError:
+    """Return the error that says to a person that something failed which should not, and how to find it in the log."""
+    hint = f"The request has the id {request.state.request_id} there."
+    return EskerError("An internal error occurred in Esker; the server's log has the details.", hint=hint)
 
 
 def _require_own_page(headers: Headers) -> None:

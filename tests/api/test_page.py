@@ -2,11 +2,17 @@
 
 import httpx2
 import pytest
+from fastapi import APIRouter
 
+from esker.server.app import make_app, make_parts
+from esker.server.core.clock import system_clock
+from esker.server.core.config.settings import Settings
+from esker.server.db.database import Database
 from esker.server.rest.access import COOKIE
 from esker.server.usecases.authenticate import create_key
 from esker.server.usecases.parts import Parts
 from esker.server.web.login import LINK_SECONDS, LoginLinks
+from esker.server.web.page_route import PageRoute
 from tests.support.api import observed, opened, said
 from tests.support.kept_servers import KeptServer
 from tests.support.model_server import ModelServer
@@ -229,3 +235,19 @@ async def test_a_wrong_address_is_a_page_that_says_so(client: httpx2.AsyncClient
     answer = await client.get(path)
     assert answer.status_code in (404, 422)
     assert (answer.headers["content-type"], 'role="alert"' in answer.text) == ("text/html; charset=utf-8", True)
+
+
+async def test_a_fault_is_a_page_that_tells_how_to_find_it_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    broken = APIRouter(route_class=PageRoute)
+
+    @broken.get("/ui/link/broken")
+    async def fail() -> None:
+        raise RuntimeError("the words of a memory")
+
+    settings = Settings.from_environment({"ESKER_EMBEDDER": "none"})
+    app = make_app(make_parts(settings, Database("postgresql:///none"), system_clock))
+    app.router.routes[:0] = broken.routes
+    async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app), base_url="http://127.0.0.1") as browser:
+        failed = await browser.get("/ui/link/broken", headers={"X-Request-Id": "mine"})
+    assert (failed.status_code, failed.headers["content-type"]) == (500, "text/html; charset=utf-8")
+    assert ("mine" in failed.text, "the words" in failed.text, "the words" in caplog.text) == (True, False, True)

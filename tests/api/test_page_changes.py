@@ -87,6 +87,9 @@ async def test_many_rows_are_changed_by_a_filter_and_each_that_cannot_says_why(c
     await sent(client, f"/ui/memories/{mast}/edit", {"content": "The mast is old.", "priority": "low"})
     done = await sent(client, "/ui/bulk/change", {"id": [boat, mast], "change": "pin"})
     assert ("1 of 2 rows were changed" in done.text, "was replaced by" in done.text) == (True, True)
+    for ids, status, reason in (([], 422, "No row is chosen"), (["mem_\0"], 200, "0 of 1 rows were changed")):
+        refused = await sent(client, "/ui/bulk/change", {"id": ids, "change": "pin"})
+        assert (refused.status_code, reason in refused.text) == (status, True)
     pinned = (await client.get("/v1/memories?kind=manual")).json()["memories"]
     assert [row["content"] for row in pinned] == ["The boat is new."]
 
