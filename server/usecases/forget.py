@@ -42,7 +42,7 @@ _SHORTEST_WORD = 2
 """Characters that words to forget must have: a single letter would be found everywhere."""
 
 
-async def forget(parts: Parts, who: Principal, request: ForgetRequest) -> Receipt:
+async def forget(parts: Parts, who: Principal, request: ForgetRequest, *, shown: str | None = None) -> Receipt:
     """Delete what a request names, what says the same, and what was drawn from it; blank its messages if asked.
 
     A reflection is deleted with the rows it replaced, and a row with the reflections drawn from it; other sources of
@@ -51,7 +51,8 @@ async def forget(parts: Parts, who: Principal, request: ForgetRequest) -> Receip
     again at the next request. That changes a frozen prefix: forgetting is more important.
 
     A passage contains only the words of its messages, so these are blanked in any case, and the rows taken from them
-    are deleted. Raises NotFound, InvalidInput, and Conflict when sessions repeat it faster than it can be forgotten.
+    are deleted. Raises NotFound, InvalidInput, and Conflict when sessions repeat it faster than it can be forgotten, or
+    when its plan is not the one that a person was `shown` (its digest; None: nobody was).
     """
     request = _checked(request)
     locked: set[str] = set()
@@ -62,6 +63,8 @@ async def forget(parts: Parts, who: Principal, request: ForgetRequest) -> Receip
             await sessions.lock_all(connection, locked)
             doomed = await doomed_by(parts, connection, request)
             if doomed.sessions <= locked:
+                if shown is not None and (await plan_of(connection, request, doomed)).digest != shown:
+                    raise Conflict("Something else would be forgotten now than was shown; nothing was forgotten.")
                 receipt, reworded = await _forget(parts, connection, who, request, await _locked(connection, doomed))
                 break
         # Locking them now would break the lock order, so start again.

@@ -5,15 +5,14 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Form, Query, Request, Response
 
 from esker.server.core.errors import InvalidInput
-from esker.server.core.facts.forgetting import ForgetRequest, Selection
 from esker.server.core.records import SourcedMemory
 from esker.server.rest.context import WithParts, WithPrincipal
 from esker.server.usecases.audit_trail import record_page
 from esker.server.usecases.change_many import CHANGES, Change, change_many, confirm_many
-from esker.server.usecases.forget import forget, plan_forgetting
 from esker.server.usecases.parts import Parts
 from esker.server.usecases.remember import list_memories
-from esker.server.web.page_route import CleanText, PageRoute
+from esker.server.web.forgetting import plan_page, receipt_page
+from esker.server.web.page_route import CleanText, FormText, PageRoute
 from esker.server.web.rendering import page
 from esker.server.web.row_filter import RowFilter, WithRowFilter
 
@@ -79,8 +78,7 @@ async def show_forgetting_of_many(
     messages: Annotated[bool, Query()] = False,
 ) -> Response:
     """Show all that would be forgotten with the chosen rows; nothing changes."""
-    plan = await plan_forgetting(parts, principal.pool_id, ForgetRequest(Selection(ids=ids), messages=messages))
-    return page(request, "forget.html", ids=ids, address="/ui/bulk/forget", plan=plan, messages=messages)
+    return await plan_page(request, parts, principal, ids, messages=messages)
 
 
 @router.post("/forget")
@@ -89,11 +87,11 @@ async def forget_rows(
     ids: ChosenIds,
     parts: WithParts,
     principal: WithPrincipal,
+    shown: FormText,
     messages: Annotated[bool, Form()] = False,
 ) -> Response:
     """Forget the chosen rows with everything that was drawn from them or repeats them, and show the receipt."""
-    receipt = await forget(parts, principal, ForgetRequest(Selection(ids=ids), messages=messages))
-    return page(request, "receipt.html", receipt=receipt)
+    return await receipt_page(request, parts, principal, ids, messages=messages, shown=shown)
 
 
 async def _matching(parts: Parts, pool_id: str, chosen: RowFilter) -> list[SourcedMemory]:

@@ -5,7 +5,6 @@ from typing import Annotated
 from fastapi import APIRouter, Form, Query, Request, Response
 from fastapi.responses import RedirectResponse
 
-from esker.server.core.facts.forgetting import ForgetRequest, Selection
 from esker.server.core.recall.expansion import ExpandedMemory
 from esker.server.core.records import KINDS, PRIORITIES, Priority
 from esker.server.rest.context import WithParts, WithPrincipal
@@ -13,9 +12,9 @@ from esker.server.usecases.audit_trail import record_page
 from esker.server.usecases.confirm import confirm
 from esker.server.usecases.correct import Correction, correct
 from esker.server.usecases.expand import ExpandRequest, expand
-from esker.server.usecases.forget import forget, plan_forgetting
 from esker.server.usecases.know_project import project_names
 from esker.server.usecases.remember import list_memories
+from esker.server.web.forgetting import plan_page, receipt_page
 from esker.server.web.page_route import FormText, PageRoute, own_address
 from esker.server.web.rendering import HEADERS, page
 from esker.server.web.row_filter import WithRowFilter
@@ -115,8 +114,7 @@ async def show_forgetting(
     messages: Annotated[bool, Query()] = False,
 ) -> Response:
     """Show all that would be forgotten with a row; nothing changes."""
-    plan = await plan_forgetting(parts, principal.pool_id, _forgetting(memory_id, messages=messages))
-    return page(request, "forget.html", ids=[memory_id], address=request.url.path, plan=plan, messages=messages)
+    return await plan_page(request, parts, principal, [memory_id], messages=messages)
 
 
 @router.post("/{memory_id}/forget")
@@ -125,12 +123,8 @@ async def forget_row(
     memory_id: str,
     parts: WithParts,
     principal: WithPrincipal,
+    shown: FormText,
     messages: Annotated[bool, Form()] = False,
 ) -> Response:
     """Forget a row with everything that was drawn from it or repeats it, and show the receipt."""
-    receipt = await forget(parts, principal, _forgetting(memory_id, messages=messages))
-    return page(request, "receipt.html", receipt=receipt)
-
-
-def _forgetting(memory_id: str, *, messages: bool) -> ForgetRequest:
-    return ForgetRequest(Selection(ids=[memory_id]), messages=messages)
+    return await receipt_page(request, parts, principal, [memory_id], messages=messages, shown=shown)

@@ -1,5 +1,7 @@
 """The page: every part answers, shows words as words, and changes only what a form of its own asks for."""
 
+import re
+
 import httpx2
 import pytest
 from fastapi import APIRouter
@@ -120,12 +122,34 @@ async def test_a_filter_that_is_left_open_filters_nothing(client: httpx2.AsyncCl
         assert (kept_out.status_code, "blue" in kept_out.text) == (200, False)
 
 
+async def confirmed(
+    client: httpx2.AsyncClient, path: str, plan: httpx2.Response, **more: str | list[str]
+) -> httpx2.Response:
+    """Send the form of a page that shows what would be forgotten."""
+    found = re.search(r'name="shown" value="(\w+)"', plan.text)
+    assert found is not None
+    return await client.post(path, data={"shown": found[1], **more}, headers=from_page(client))
+
+
+async def test_nothing_is_forgotten_that_came_after_the_plan_was_shown(client: httpx2.AsyncClient) -> None:
+    memory = await noted(client, "The boat Zephyrine lies at pier 7.")
+    path = f"/ui/memories/{memory}/forget"
+    plan = await client.get(path)
+    await noted(client, "I noted that the boat Zephyrine lies at pier 7.")
+    again = await confirmed(client, path, plan)
+    assert (again.status_code, "nothing was forgotten" in again.text) == (409, True)
+    assert (again.text.count("Zephyrine"), (await client.get(f"/v1/memories/{memory}")).status_code) == (2, 200)
+    with_messages = await confirmed(client, path, again, messages="true")
+    assert (with_messages.status_code, "fgt_" in with_messages.text) == (200, True)
+    assert (await client.get("/v1/memories")).json()["memories"] == []
+
+
 async def test_forgetting_shows_the_cascade_first_and_then_a_receipt(client: httpx2.AsyncClient) -> None:
     memory = await noted(client)
     plan = await client.get(f"/ui/memories/{memory}/forget")
     assert ("1 memories" in plan.text, "The boat is blue." in plan.text) == (True, True)
     assert (await client.get(f"/v1/memories/{memory}")).status_code == 200
-    receipt = await client.post(f"/ui/memories/{memory}/forget", headers=from_page(client))
+    receipt = await confirmed(client, f"/ui/memories/{memory}/forget", plan)
     assert (receipt.status_code, "fgt_" in receipt.text) == (200, True)
     gone = await client.get(f"/ui/memories/{memory}")
     assert (gone.status_code, "There is no memory" in gone.text) == (404, True)

@@ -99,7 +99,10 @@ async def test_many_rows_are_forgotten_only_after_all_that_goes_was_shown(client
     plan = await client.get("/ui/bulk/forget", params={"id": ids})
     assert ("2 memories" in plan.text, plan.text.count('name="id"')) == (True, 4)
     assert len((await client.get("/v1/memories")).json()["memories"]) == 2
-    receipt = await sent(client, "/ui/bulk/forget", {"id": ids})
+    shown = plan.text.partition('name="shown" value="')[2].partition('"')[0]
+    unseen = await sent(client, "/ui/bulk/forget", {"id": ids[:1], "shown": shown})
+    assert (unseen.status_code, unseen.text.count('name="id"')) == (409, 2)
+    receipt = await sent(client, "/ui/bulk/forget", {"id": ids, "shown": shown})
     assert "fgt_" in receipt.text
     assert (await client.get("/v1/memories")).json()["memories"] == []
 

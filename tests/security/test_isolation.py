@@ -180,13 +180,15 @@ ROUTES: dict[tuple[str, str], list[Ask]] = {
     ("POST", "/ui/memories/{memory_id}/confirm"): [Ask(path=each.path, form={}) for each in MEMORY_IDS],
     ("GET", "/ui/memories/{memory_id}/forget"): MEMORY_IDS,
     ("POST", "/ui/memories/{memory_id}/forget"): [
-        Ask(path=each.path, form={"messages": "true"}) for each in MEMORY_IDS
+        Ask(path=each.path, form={"messages": "true", "shown": ""}) for each in MEMORY_IDS
     ],
     ("GET", "/ui/bulk"): [Ask(same=False), Ask({"project": "{project}"}, same=False)],
     ("POST", "/ui/bulk/change"): [Ask(form={"id": kind, "change": "pin"}) for kind in ("{memory}", "{passage}")],
     ("POST", "/ui/bulk/confirm"): [Ask(form={"id": "{memory}"})],
     ("GET", "/ui/bulk/forget"): [Ask({"id": kind}) for kind in ("{memory}", "{passage}")],
-    ("POST", "/ui/bulk/forget"): [Ask(form={"id": kind, "messages": "true"}) for kind in ("{memory}", "{passage}")],
+    ("POST", "/ui/bulk/forget"): [
+        Ask(form={"id": kind, "messages": "true", "shown": ""}) for kind in ("{memory}", "{passage}")
+    ],
     ("GET", "/ui/sessions"): [Ask(same=False)],
     ("GET", "/ui/sessions/{session_id}"): SESSION,
     ("GET", "/ui/sessions/{session_id}/pack"): SESSION,

@@ -1,5 +1,7 @@
 """Requests to forget, the plans that show what would go, and the receipts of what went."""
 
+import hashlib
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -92,6 +94,13 @@ class ForgetPlan:
     messages: list[DoomedMessage]
     notes: list[str]
     rewritten: list[str]
+
+    @property
+    def digest(self) -> str:
+        """A hash of all that would go, by which it is told whether that is still what a person was shown."""
+        messages = [(one.session_id, one.seq, one.blanked) for one in self.messages]
+        told = [[row.id for row in self.memories], messages, self.notes, self.rewritten]
+        return hashlib.sha256(json.dumps(told).encode()).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
