@@ -24,8 +24,8 @@ router = APIRouter(prefix="/ui", route_class=PageRoute, include_in_schema=False)
 
 STREAMS = 60
 """The most streams of a server at once."""
-STREAMS_OF_KEY = 6
-"""The most of one key, as many as a browser has connections."""
+STREAMS_OF_KEY = 4
+"""The most of one key: a browser has six connections to a server, and needs some of them for pages."""
 _LOOK_SECONDS = 2.0
 _QUIET_LOOKS = 8
 """Looks without a change after which a comment shows that the connection is alive."""
@@ -56,7 +56,8 @@ async def show_events(request: Request, parts: WithParts, principal: WithPrincip
         raise Forbidden("Another site may not listen to this server.")
     places: Places = request.app.state.live_pages
     stopping: asyncio.Event = request.app.state.stopping
-    since = _since(request.headers.get("last-event-id"), parts.clock())
+    last_id = request.headers.get("last-event-id") or request.query_params.get("since")
+    since = _since(last_id, parts.clock())
     with ExitStack() as place:
         refusal = "Too many pages of this key are open."
         place.enter_context(places.take(_holder(principal), refusal, seconds=_RETRY_SECONDS))
@@ -68,7 +69,7 @@ def _holder(principal: Principal) -> str:
 
 
 def _since(last_id: str | None, now: datetime) -> datetime:
-    """Return since when rows are new: since the stream before, whose id a browser repeats, or since now."""
+    """Return since when rows are new: since the stream before, whose id a browser or its page repeats, or since now."""
     with suppress(ValueError, OverflowError, OSError):
         before = datetime.fromtimestamp(int(last_id or ""), UTC)
         if now - _OLDEST <= before <= now:

@@ -80,37 +80,38 @@ async def test_search_answers_while_one_types(browser: Browser, pool: ShownPool,
     assert (await page.title()) == "Search · Esker"
 
 
+async def press_until(page: Page, selector: str) -> None:
+    """Press Tab until an element has the focus."""
+    for _ in range(60):
+        await page.keyboard.press("Tab")
+        if await page.evaluate("given => document.activeElement.matches(given)", selector):
+            return
+    pytest.fail(f"{selector} cannot be reached by Tab on {page.url}")
+
+
 async def test_a_row_is_found_edited_and_forgotten_by_keyboard_alone(
     browser: Browser, pool: ShownPool, kept_server: KeptServer
 ) -> None:
     page = await opened_page(browser, kept_server)
     await page.goto("/")
 
-    async def press_until(selector: str) -> None:
-        """Press Tab until an element has the focus."""
-        for _ in range(60):
-            await page.keyboard.press("Tab")
-            if await page.evaluate("given => document.activeElement.matches(given)", selector):
-                return
-        pytest.fail(f"{selector} cannot be reached by Tab on {page.url}")
-
-    await press_until("input[type=search]")
+    await press_until(page, "input[type=search]")
     await page.keyboard.type("note")
     await page.keyboard.press("Enter")
     await page.wait_for_url("**/ui/search?q=note")
-    await press_until("#hits a[href^='/ui/memories/']")
+    await press_until(page, "#hits a[href^='/ui/memories/']")
     await page.keyboard.press("Enter")
     await page.wait_for_url("**/ui/memories/*")
-    await press_until("textarea")
+    await press_until(page, "textarea")
     await page.keyboard.press("Control+A")
     await page.keyboard.type("The note is short.")
-    await press_until("form[action$='/edit'] button")
+    await press_until(page, "form[action$='/edit'] button")
     await page.keyboard.press("Enter")
     await page.get_by_text("The note is short.").first.wait_for()
-    await press_until("a[href$='/forget']")
+    await press_until(page, "a[href$='/forget']")
     await page.keyboard.press("Enter")
     await page.wait_for_url("**/forget")
-    await press_until("button.danger")
+    await press_until(page, "button.danger")
     await page.keyboard.press("Enter")
     await page.get_by_text("It is forgotten").wait_for()
 
@@ -134,3 +135,47 @@ async def test_new_memories_are_announced_while_one_looks(
     await page.get_by_role("link", name="1 new. Show them").click()
     await page.get_by_text("The boat is blue.").wait_for()
     assert errors == []
+
+
+LOOKS = """hidden => {
+    Object.defineProperty(document, "hidden", {value: hidden, configurable: true});
+    document.dispatchEvent(new Event("visibilitychange"));
+}"""
+
+
+async def test_a_tab_that_nobody_looks_at_lets_go_and_tells_later_what_came(
+    browser: Browser, client: httpx2.AsyncClient, kept_server: KeptServer
+) -> None:
+    page = await opened_page(browser, kept_server)
+    await page.goto("/ui/memories")
+    await client.post("/v1/memories", json={"content": "The boat is blue."})
+    await page.get_by_text("1 new").wait_for()
+    async with page.expect_event("requestfailed", lambda request: "/ui/events" in request.url):
+        await page.evaluate(LOOKS, arg=True)
+    await client.post("/v1/memories", json={"content": "The mast is green."})
+    await page.evaluate(LOOKS, arg=False)
+    await page.get_by_text("2 new").wait_for()
+
+
+async def test_open_tabs_keep_no_other_page_waiting(browser: Browser, kept_server: KeptServer) -> None:
+    tabs = (await opened_page(browser, kept_server)).context
+    for _ in range(7):  # a browser has six connections to a server
+        await (await tabs.new_page()).goto("/ui/memories")
+
+
+async def test_rows_are_chosen_and_changed_by_keyboard_alone(
+    browser: Browser, pool: ShownPool, kept_server: KeptServer
+) -> None:
+    page = await opened_page(browser, kept_server)
+    await page.goto("/ui/bulk?kind=manual")
+    await press_until(page, "[data-all]")
+    await page.keyboard.press("Space")
+    assert await page.locator("input[name=id]:checked").count() == 0
+    await press_until(page, f"input[value={pool.note}]")
+    await page.keyboard.press("Space")
+    await press_until(page, "button[formmethod=get]")
+    await page.keyboard.press("Enter")
+    await page.wait_for_url("**/ui/bulk/forget?*")
+    await press_until(page, "button.danger")
+    await page.keyboard.press("Enter")
+    await page.get_by_text("It is forgotten").wait_for()

@@ -69,5 +69,5 @@ async def serving_app(
                 raise RuntimeError("the app did not start")
             yield f"http://127.0.0.1:{listener.getsockname()[1]}"
         finally:
-            server.should_exit = True
+            server.stop()
             await task

@@ -37,9 +37,11 @@ const figures = document.querySelectorAll("[data-figure]");
 const news = document.querySelector("[data-news]");
 
 if ((figures.length || news) && "EventSource" in window) {
-  const events = new EventSource("/ui/events");
+  let events = null;
+  let since = "";
 
-  events.addEventListener("figures", (event) => {
+  const show = (event) => {
+    since = event.lastEventId;
     const found = JSON.parse(event.data);
     for (const figure of figures) {
       figure.textContent = found[figure.dataset.figure].toLocaleString("en");
@@ -49,7 +51,19 @@ if ((figures.length || news) && "EventSource" in window) {
     link.href = location.href;
     link.textContent = `${found.new_memories} new. Show them`;
     news.replaceChildren(link);
-  });
-  // A connection is limited: a page that nobody looks at lets go of its own.
-  addEventListener("pagehide", () => events.close());
+  };
+
+  // Connections are few: a page that nobody looks at lets go of its own.
+  const listen = () => {
+    if (document.hidden) {
+      events?.close();
+      events = null;
+    } else if (!events) {
+      events = new EventSource(since ? `/ui/events?since=${since}` : "/ui/events");
+      events.addEventListener("figures", show);
+    }
+  };
+
+  document.addEventListener("visibilitychange", listen);
+  listen();
 }
