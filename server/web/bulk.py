@@ -46,9 +46,12 @@ AskedIds = Annotated[list[str], Depends(_asked)]
 @router.get("")
 async def show_matches(request: Request, chosen: WithRowFilter, parts: WithParts, principal: WithPrincipal) -> Response:
     """Show the live rows that match a filter, of which a person then chooses."""
-    rows = await _matching(parts, principal.pool_id, chosen)
+    rows, reads_all = await _matching(parts, principal.pool_id, chosen)
     await record_page(parts, principal, "memory.list", principal.pool_name, len(rows))
-    return page(request, "bulk.html", rows=rows, chosen=chosen, most=MOST_ROWS, changes=CHANGES)
+    looked_through = None if reads_all else _MOST_READ
+    return page(
+        request, "bulk.html", rows=rows, chosen=chosen, most=MOST_ROWS, looked_through=looked_through, changes=CHANGES
+    )
 
 
 @router.post("/change")
@@ -94,17 +97,18 @@ async def forget_rows(
     return await receipt_page(request, parts, principal, ids, messages=messages, shown=shown)
 
 
-async def _matching(parts: Parts, pool_id: str, chosen: RowFilter) -> list[SourcedMemory]:
+async def _matching(parts: Parts, pool_id: str, chosen: RowFilter) -> tuple[list[SourcedMemory], bool]:
     """Return the newest rows that match a filter, one more than can be changed at once if there are more.
+
+    Also return whether these are all, or enough: only the newest `_MOST_READ` rows are looked through.
 
     The list of a project shows the rows of none, too; these are changed only when no project is chosen.
     """
-    matching, before, read = list[SourcedMemory](), None, 0
-    while len(matching) <= MOST_ROWS and read < _MOST_READ:
+    matching, before = list[SourcedMemory](), None
+    for _ in range(_MOST_READ // MOST_ROWS):
         found = await list_memories(parts, pool_id, chosen.rows, before=before, limit=MOST_ROWS)
-        matching += [row for row in found if chosen.rows.project in (None, row.project) and not row.superseded_at]
-        read += len(found)
-        if len(found) < MOST_ROWS:
-            break
+        matching += [row for row in found if (chosen.rows.project is None or row.project) and not row.superseded_at]
+        if len(found) < MOST_ROWS or len(matching) > MOST_ROWS:
+            return matching[: MOST_ROWS + 1], True
         before = found[-1].id
-    return matching[: MOST_ROWS + 1]
+    return matching, False

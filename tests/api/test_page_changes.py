@@ -94,6 +94,26 @@ async def test_many_rows_are_changed_by_a_filter_and_each_that_cannot_says_why(c
     assert [row["content"] for row in pinned] == ["The boat is new."]
 
 
+async def test_rows_of_a_project_are_found_by_its_former_name(client: httpx2.AsyncClient) -> None:
+    boat = await noted(client, "The boat is new.", project="ship")
+    await client.post("/v1/projects/rename", json={"project": "ship", "name": "fleet"})
+    shown = (await client.get("/ui/bulk?project=ship")).text
+    assert (boat in shown, "1 row matches." in shown) == (True, True)
+
+
+async def test_the_page_says_if_it_has_not_looked_at_all_rows(
+    client: httpx2.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("esker.server.web.bulk.MOST_ROWS", 1)
+    monkeypatch.setattr("esker.server.web.bulk._MOST_READ", 2)
+    boat = await noted(client, "The boat is new.", project="ship")
+    await noted(client, "The sea is wide.")
+    assert boat in (await client.get("/ui/bulk?project=ship")).text
+    await noted(client, "The sky is blue.")
+    shown = (await client.get("/ui/bulk?project=ship")).text
+    assert (boat in shown, "0 rows match among the newest 2 rows" in shown) == (False, True)
+
+
 async def test_many_rows_are_forgotten_only_after_all_that_goes_was_shown(client: httpx2.AsyncClient) -> None:
     ids = [await noted(client, f"The {name} is new.") for name in ("boat", "mast")]
     plan = await client.get("/ui/bulk/forget", params={"id": ids})
