@@ -136,6 +136,11 @@ def make_app(parts: Parts, local_token: str | None = None, exclude: Callable[[],
     return app
 
 
+def unconnected_app() -> FastAPI:
+    """Return an app for its routes and its OpenAPI document alone: no setting changes it, and it opens no database."""
+    return make_app(make_parts(Settings(embedder="none"), Database("postgresql://localhost")))
+
+
 @asynccontextmanager
 async def _running(parts: Parts, tools: McpLater, gateway: Gateway) -> AsyncGenerator[None]:
     """Open the database, load the models, and run the work beside requests while the block runs."""

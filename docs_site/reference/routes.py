@@ -3,24 +3,17 @@
 from typing import Any
 
 from docs_site.reference.tables import code, default_of, fields_of, prose, table, type_of
-from esker.server.app import make_app, make_parts
-from esker.server.core.config.settings import Settings
-from esker.server.db.database import Database
+from esker.server.app import unconnected_app
 from esker.server.rest.access import is_open, needed_scope
 
 _HEADS = ("name", "type", "default", "meaning")
-
-
-def openapi() -> dict[str, Any]:
-    """Return the OpenAPI document of a server, which is not started for it."""
-    return make_app(make_parts(Settings(embedder="none"), Database("postgresql://nowhere"))).openapi()
 
 
 def routes_page() -> str:
     """Return the page with every route."""
     routes = [
         _route(method.upper(), path, operation)
-        for path, operations in openapi()["paths"].items()
+        for path, operations in unconnected_app().openapi()["paths"].items()
         for method, operation in operations.items()
     ]
     text = f"""# Routes
@@ -34,7 +27,8 @@ explains what they do. Every route answers an error with a [Problem](#problem); 
 
 def documents_page() -> str:
     """Return the page with the fields of every document that routes take and give."""
-    schemas = [_schema(name, schema) for name, schema in sorted(openapi()["components"]["schemas"].items())]
+    found = unconnected_app().openapi()["components"]["schemas"]
+    schemas = [_schema(name, schema) for name, schema in sorted(found.items())]
     return f"""# Documents
 
 The JSON documents that the [routes](routes.md) take and give, with their fields.

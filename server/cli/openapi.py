@@ -6,10 +6,8 @@ from typing import Annotated
 
 import typer
 
-from esker.server.app import make_app, make_parts
+from esker.server.app import unconnected_app
 from esker.server.cli.output import AsJson, print_json, say
-from esker.server.core.config.settings import Settings
-from esker.server.db.database import Database
 from esker.server.rest.document import operations
 
 app = typer.Typer(add_completion=False)
@@ -21,8 +19,7 @@ def openapi(
     as_json: AsJson = False,
 ) -> None:
     """Write the OpenAPI document, from which clients in any language are generated."""
-    # It depends on no setting, and nothing connects to this database.
-    document = make_app(make_parts(Settings(embedder="none"), Database("postgresql://localhost"))).openapi()
+    document = unconnected_app().openapi()
     if file is None:
         print_json(document)
         return

@@ -9,12 +9,11 @@ import typer
 from typer.core import TyperGroup
 
 from docs_site.reference import PAGES as REFERENCE
-from esker.server.app import make_app, make_parts
+from esker.server.app import unconnected_app
 from esker.server.cli.verbs import VERBS
 from esker.server.core.config.client_settings import CLIENT_SETTINGS, ClientSettings, variable
 from esker.server.core.config.settings import Settings
 from esker.server.core.records import KINDS
-from esker.server.db.database import Database
 from evals.__main__ import app as evals
 from evals.retrieval.command import READERS
 from tests.support.exported_metrics import exported_metrics
@@ -67,7 +66,7 @@ def test_every_variable_of_the_compose_file_is_documented() -> None:
 
 
 def test_the_documented_routes_are_the_routes_of_the_server() -> None:
-    app = make_app(make_parts(Settings(embedder="none"), Database("postgresql://nowhere")))
+    app = unconnected_app()
     there = {f"{method.upper()} {path}" for path, item in app.openapi()["paths"].items() for method in item}
     documented = set(re.findall(r"\| `((?:GET|POST|DELETE|PUT|PATCH) [^`]+)` \|", page("docs/api.md")))
     assert documented == there

@@ -6,9 +6,7 @@ import subprocess
 from functools import cache
 from typing import Any, cast
 
-from esker.server.app import make_app, make_parts
-from esker.server.core.config.settings import Settings
-from esker.server.db.database import Database
+from esker.server.app import unconnected_app
 from esker.server.rest.document import operations
 from tests.support.processes import ROOT
 
@@ -22,7 +20,7 @@ _PROSE = frozenset({"description", "summary", "examples"})
 @cache
 def document() -> dict[str, Any]:
     """Return the OpenAPI document."""
-    return make_app(make_parts(Settings(embedder="none"), Database("postgresql://nowhere"))).openapi()
+    return unconnected_app().openapi()
 
 
 def operations_module(described: dict[str, Any]) -> str:

@@ -19,7 +19,7 @@ import pytest
 from mcp import MCPError
 from mcp.types import TextContent
 
-from esker.server.app import make_app, make_parts
+from esker.server.app import make_parts, unconnected_app
 from esker.server.cli.verbs import VERBS
 from esker.server.core.clock import system_clock
 from esker.server.core.config.settings import Settings
@@ -432,7 +432,7 @@ def files_in(folder: Path) -> list[Path]:
 
 def of_the_app() -> set[tuple[str, str]]:
     """Return every method and path of the server."""
-    app = make_app(make_parts(Settings(embedder="none"), Database("postgresql://nowhere")))
+    app = unconnected_app()
     found: set[tuple[str, str]] = set()
     for route in app.router.routes:
         methods = getattr(route, "methods", None) or {"*"}

@@ -10,10 +10,8 @@ import pytest
 from jsonschema import Draft202012Validator
 from typer.testing import CliRunner
 
-from esker.server.app import make_app, make_parts
+from esker.server.app import unconnected_app
 from esker.server.cli.main import app
-from esker.server.core.config.settings import Settings
-from esker.server.db.database import Database
 from esker.server.rest.document import operations, words
 
 Json = dict[str, Any]
@@ -23,7 +21,7 @@ ERROR = {"$ref": "#/components/responses/Error"}
 @pytest.fixture(scope="module")
 def document() -> Json:
     """The document of a server that was never started."""
-    return make_app(make_parts(Settings(embedder="none"), Database("postgresql://nowhere"))).openapi()
+    return unconnected_app().openapi()
 
 
 def parts(value: Any, at: str = "") -> Iterator[tuple[str, Json]]:
