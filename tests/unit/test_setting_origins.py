@@ -34,6 +34,11 @@ def test_a_setting_comes_from_the_first_place_that_has_it(environ: dict[str, str
     assert found.keys() == Settings.model_fields.keys() | CLIENT_SETTINGS
 
 
+def test_a_setting_with_a_form_of_its_own_is_shown_as_it_is_written(environ: dict[str, str]) -> None:
+    rules = "codex=watch, claude-code@acme/*=off"
+    assert held(environ | {"ESKER_GATEWAY_RULES": rules})["gateway_rules"].value == rules
+
+
 def test_settings_of_clients_tell_their_files(environ: dict[str, str], tmp_path: Path) -> None:
     state = tmp_path / "s"
     KeptKeys(state).keep("http://127.0.0.1:8377", "esk_kept")

@@ -8,7 +8,7 @@ from esker.server.core.config.client_settings import ClientSettings, variable
 from esker.server.core.config.exclusion_list import ExclusionList
 from esker.server.core.config.kept_keys import KeptKeys
 from esker.server.core.config.secret_files import FILE_SUFFIX
-from esker.server.core.config.settings import Settings
+from esker.server.core.config.settings import WRITTEN, Settings
 from esker.server.core.config.settings_file import file_values, settings_file
 from esker.server.core.json_input import Json
 from esker.server.core.redaction import redact_json
@@ -38,15 +38,22 @@ def held_settings(environ: Mapping[str, str], flags: Mapping[str, object]) -> li
     """
     settings = Settings.from_environment(environ, **flags)
     client = ClientSettings.from_environment(environ)
+    values = settings.model_dump(mode="json") | _written(environ)
     # pydantic masks its secrets; addresses with a password are masked here.
     of_server = [
         HeldSetting(name, redact_json(value), *_origin(name, settings, environ, flags))
-        for name, value in settings.model_dump(mode="json").items()
+        for name, value in values.items()
     ]
     return of_server + [
         HeldSetting(each.name, _shown(each.name, client), *_client_origin(each.name, client, environ))
         for each in fields(client)
     ]
+
+
+def _written(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the settings that have a form of their own as they are written, and can be written again."""
+    given = {name: environ.get(variable(name)) or file_values(environ).get(name) for name in WRITTEN}
+    return {name: text for name, text in given.items() if isinstance(text, str)}
 
 
 def _origin(

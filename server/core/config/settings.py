@@ -48,12 +48,12 @@ _SECRETS = (
     "embedder_api_key",
     "reranker_api_key",
 )
-# Settings whose text has a form of its own, and its reader.
-_WRITTEN: Mapping[str, Callable[[str], object]] = {
+WRITTEN: Mapping[str, Callable[[str], object]] = {
     "llm_prices": read_prices,
     "gateway_rules": read_rules,
     "gateway_upstreams": read_upstreams,
 }
+"""Settings whose text has a form of its own, and its reader."""
 _ADDRESSES = ("database_url", "database_direct_url", "database_replica_url")
 Positive = Annotated[int, Field(ge=1)]
 
@@ -323,7 +323,7 @@ class Settings(BaseModel):
                 if isinstance(address := values.get(name), str):
                     values[name] = with_password(address, password)
         try:
-            for name, read in _WRITTEN.items():
+            for name, read in WRITTEN.items():
                 if isinstance(text := values.get(name), str):
                     values[name] = _read(name, read, text)
             return cls.model_validate(values)
