@@ -73,10 +73,20 @@ def _end_by_signal(worker: asyncio.subprocess.Process) -> str:
 
 async def _listen(output: asyncio.StreamReader, health: WorkerHealth, clock: Clock) -> None:
     """Take what a worker tells of itself on its standard output, and pass on what a library prints there."""
-    while line := await output.readline():
+    while line := await _line(output):
         if not health.told(line.decode("utf-8", "replace"), clock()):
             with suppress(OSError):
                 os.write(sys.stderr.fileno(), line)
+
+
+async def _line(output: asyncio.StreamReader) -> bytes:
+    """Return the next line of an output, or a part of a long one; nothing at its end."""
+    try:
+        return await output.readuntil()
+    except asyncio.IncompleteReadError as error:
+        return error.partial
+    except asyncio.LimitOverrunError as error:
+        return await output.read(error.consumed)
 
 
 async def _pass_on(output: asyncio.StreamReader) -> str:

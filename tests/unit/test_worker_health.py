@@ -69,7 +69,7 @@ async def test_a_worker_has_ended_when_its_keeper_has_even_if_that_is_cancelled_
 
 TELLING = f"""
 import sys
-print({state_line(RUNNING)!r}); print("a library"); print({stored_line("pool_1", 3)!r}, flush=True)
+print({state_line(RUNNING)!r}); print("a library" * 20_000); print({stored_line("pool_1", 3)!r}, flush=True)
 sys.stdin.read()
 """
 
@@ -90,7 +90,7 @@ async def test_a_server_knows_what_its_worker_tells_and_passes_on_what_a_library
     keeping.cancel()
     with pytest.raises(asyncio.CancelledError):
         await keeping
-    assert capfd.readouterr().err == "a library\n"
+    assert capfd.readouterr().err == "a library" * 20_000 + "\n", "which is longer than what is read at once"
 
 
 @pytest.mark.parametrize("line", ["", "[]", "1", '{"state": 1}', '{"pool": "p"}', '{"stored": 3, "pool": null}', "{"])
