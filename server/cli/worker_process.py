@@ -40,14 +40,7 @@ async def _run_worker(environment: dict[str, str], health: WorkerHealth, clock: 
 
     When this is cancelled, the worker's standard input is closed, which ends it.
     """
-    worker = await asyncio.create_subprocess_exec(
-        *_COMMAND,
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-        env=environment,
-        start_new_session=True,  # Ctrl-C in a terminal goes to the whole group
-    )
+    worker = await _start(environment)
     assert worker.stderr is not None  # it is a pipe
     assert worker.stdout is not None
     listening = asyncio.create_task(_listen(worker.stdout, health, clock))
@@ -62,6 +55,29 @@ async def _run_worker(environment: dict[str, str], health: WorkerHealth, clock: 
         await _even_if_cancelled(_end(worker))
         listening.cancel()
         passing_on.cancel()
+
+
+async def _start(environment: dict[str, str]) -> asyncio.subprocess.Process:
+    """Start a worker; when this is cancelled, the worker has ended as well."""
+    starting = asyncio.ensure_future(
+        asyncio.create_subprocess_exec(
+            *_COMMAND,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            env=environment,
+            start_new_session=True,  # Ctrl-C in a terminal goes to the whole group
+        )
+    )
+
+    async def end() -> None:
+        await _end(await starting)
+
+    try:
+        return await asyncio.shield(starting)
+    except asyncio.CancelledError:
+        await _even_if_cancelled(end())
+        raise
 
 
 def _end_by_signal(worker: asyncio.subprocess.Process) -> str:

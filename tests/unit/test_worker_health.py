@@ -67,6 +67,22 @@ async def test_a_worker_has_ended_when_its_keeper_has_even_if_that_is_cancelled_
     assert not psutil.pid_exists(int(said.read_text()))
 
 
+async def test_a_worker_has_ended_when_its_keeper_has_even_if_that_is_cancelled_as_it_starts(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(worker_process, "_COMMAND", (sys.executable, "-c", SLOW_TO_END, str(tmp_path / "pid")))
+    before = {child.pid for child in psutil.Process().children()}
+    keeping = asyncio.create_task(worker_process.keep_worker("postgresql://x", WorkerHealth(), lambda: NOW))
+    while not (started := {child.pid for child in psutil.Process().children()} - before):  # noqa: ASYNC110 - nothing announces it
+        await asyncio.sleep(0)
+    for _ in range(2):
+        keeping.cancel()
+        await asyncio.sleep(0)
+    with pytest.raises(asyncio.CancelledError):
+        await keeping
+    assert not [pid for pid in started if psutil.pid_exists(pid)]
+
+
 TELLING = f"""
 import sys
 print({state_line(RUNNING)!r}); print("a library" * 20_000); print({stored_line("pool_1", 3)!r}, flush=True)
