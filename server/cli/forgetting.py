@@ -6,6 +6,7 @@ from urllib.parse import quote
 
 import typer
 
+from esker.server.cli.asking import agreed, require_answerable
 from esker.server.cli.connection import Api, connect
 from esker.server.cli.database import purged, settings_for
 from esker.server.cli.output import AsJson, DataDir, print_json, say
@@ -60,8 +61,7 @@ def forget(
     if purge and not any(limits):
         _purge(data_dir, as_json=as_json)
         return
-    if as_json and not (ids or yes or dry_run or prove or allow):
-        raise typer.BadParameter("With --json, nobody is asked: add --yes or --dry-run.", param_hint="--json")
+    require_answerable(as_json=as_json, is_agreed=bool(ids or yes or dry_run or prove or allow))
     api = connect()
     if prove:
         show_proof(api.get(f"/v1/forget/{quote(prove, safe='')}"), as_json=as_json)
@@ -75,14 +75,8 @@ def forget(
     body |= {"since": begin and as_sent(begin.start), "until": end and as_sent(end.end)}
     body |= {"messages": messages, "echoes": echoes}
     body = {name: value for name, value in body.items() if value is not None}
-    if dry_run or not (ids or yes):
-        plan = api.post("/v1/forget", {**body, "dry_run": True})
-        if as_json:
-            print_json(plan)
-            return
-        show_plan(plan)
-        if dry_run or not typer.confirm("Forget all of this?"):
-            return
+    if not agreed(api, "/v1/forget", body, show_plan, dry_run=dry_run, yes=bool(ids) or yes, as_json=as_json):
+        return
     _forget(api, body, as_json=as_json)
     if purge:
         _purge(data_dir, as_json=as_json)
@@ -137,8 +131,8 @@ def _show_left(left: dict[str, int]) -> None:
         say(f"Left in {place}: {counted(count, 'text that says it', 'texts that say it')}.")
 
 
-def show_plan(plan: dict[str, Any]) -> None:
-    """Print what would be forgotten."""
+def show_plan(plan: dict[str, Any]) -> str:
+    """Print what would be forgotten, and return the question whether to."""
     if plan["names"]:
         say(f"Looked for: {', '.join(plan['names'])}.")
     for row in plan["memories"]:
@@ -153,3 +147,4 @@ def show_plan(plan: dict[str, Any]) -> None:
         say(f"{memory_id} loses its quotation.")
     if not (plan["memories"] or plan["messages"] or plan["notes"]):
         say("Nothing says it.")
+    return "Forget all of this?"

@@ -6,9 +6,10 @@ from urllib.parse import quote
 import typer
 
 from esker.server.agents.api import Api
+from esker.server.cli.asking import agreed, require_answerable
 from esker.server.cli.connection import connect
 from esker.server.cli.forgetting import show_plan, show_proof, show_receipt
-from esker.server.cli.output import AsJson, WrongUsage, print_json, say, table
+from esker.server.cli.output import AsJson, print_json, say, table
 from esker.server.cli.sessions import resolve_session
 from esker.server.core.counts import counted
 
@@ -65,21 +66,21 @@ def merge(
     yes: Yes = False,
     as_json: AsJson = False,
 ) -> None:
-    """Merge a project into another. This cannot be undone: afterwards nothing tells whose a row was."""
+    """Merge a project into another. This cannot be undone: afterwards no row says in which of the two it was."""
     _rename({"project": project, "name": into, "merge": True}, dry_run=dry_run, yes=yes, as_json=as_json)
 
 
 def _rename(body: dict[str, Any], *, dry_run: bool, yes: bool, as_json: bool) -> None:
-    _check_asks(dry_run=dry_run, yes=yes, as_json=as_json)
+    require_answerable(as_json=as_json, is_agreed=dry_run or yes)
     api = connect()
-    if dry_run or not yes:
-        plan = api.post("/v1/projects/rename", {**body, "dry_run": True})
-        if as_json:
-            print_json(plan)
-            return
+    question = "Merge them?" if body.get("merge") else "Rename it?"
+
+    def show(plan: dict[str, Any]) -> str | None:
         _show_move(plan)
-        if dry_run or plan["repeated"] or not typer.confirm("Merge them?" if body.get("merge") else "Rename it?"):
-            return
+        return None if plan["repeated"] else question
+
+    if not agreed(api, "/v1/projects/rename", body, show, dry_run=dry_run, yes=yes, as_json=as_json):
+        return
     move = api.post("/v1/projects/rename", body)
     if as_json:
         print_json(move)
@@ -112,7 +113,7 @@ def delete_project(
 
     The effect is shown first. It cannot be undone.
     """
-    _check_asks(dry_run=dry_run, yes=yes, as_json=as_json)
+    require_answerable(as_json=as_json, is_agreed=dry_run or yes)
     _delete(connect(), {"project": project}, dry_run=dry_run, yes=yes, as_json=as_json)
 
 
@@ -127,27 +128,16 @@ def delete_session(
 
     The effect is shown first. It cannot be undone. The session stays in the list, without words.
     """
-    _check_asks(dry_run=dry_run, yes=yes, as_json=as_json)
+    require_answerable(as_json=as_json, is_agreed=dry_run or yes)
     api = connect()
     _delete(api, {"session_id": resolve_session(api, session)}, dry_run=dry_run, yes=yes, as_json=as_json)
-
-
-def _check_asks(*, dry_run: bool, yes: bool, as_json: bool) -> None:
-    if as_json and not (dry_run or yes):
-        raise WrongUsage("With --json, nobody is asked.", hint="Add --yes or --dry-run.")
 
 
 def _delete(api: Api, limits: dict[str, Any], *, dry_run: bool, yes: bool, as_json: bool) -> None:
     """Forget all within some limits, show the receipt, and prove it; exit with 1 if something is left."""
     body = {**limits, "messages": True}
-    if dry_run or not yes:
-        plan = api.post("/v1/forget", {**body, "dry_run": True})
-        if as_json:
-            print_json(plan)
-            return
-        show_plan(plan)
-        if dry_run or not typer.confirm("Forget all of this?"):
-            return
+    if not agreed(api, "/v1/forget", body, show_plan, dry_run=dry_run, yes=yes, as_json=as_json):
+        return
     receipt = api.post("/v1/forget", body)
     if not as_json:
         show_receipt(receipt)

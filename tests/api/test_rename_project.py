@@ -196,7 +196,7 @@ async def test_the_verbs_show_the_effect_first_and_delete_with_proof(client: htt
 
     shown = await run("project", "rename", "old", "new", "--dry-run")
     assert (shown.returncode, "old → new: 1 session" in shown.stdout) == (0, True)
-    assert (await run("project", "rename", "old", "new", "--json")).returncode == 2, "nobody can be asked"
+    assert (await run("project", "rename", "old", "new", "--json")).returncode == 2, "it cannot ask"
     assert "old is new now." in (await run("project", "rename", "old", "new", "--yes")).stdout
     assert "new" in (await run("project", "list")).stdout
     shown = await run("session", "delete", session, "--dry-run")

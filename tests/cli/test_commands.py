@@ -520,7 +520,7 @@ def test_a_word_is_forgotten_purged_and_proven_gone(server: dict[str, str]) -> N
     assert "Looked for: Xanadu." in plan
     assert "note: The vault is called Xanadu." in plan
     unasked = esker("forget", "--words", "Xanadu", "--json", **server)
-    assert (unasked.returncode, "add --yes" in unasked.stderr + unasked.stdout) == (2, True)
+    assert (unasked.returncode, "Add --yes" in unasked.stderr + unasked.stdout) == (2, True)
     assert "Xanadu" in esker("forget", "--words", "Xanadu", "--dry-run", **server).stdout
     gone = esker("forget", "--words", "Xanadu", "--yes", "--purge", "--data-dir", data_dir, **server)
     assert "Forgotten: 1 memory, " in gone.stdout
