@@ -64,7 +64,7 @@ def _of_command(command: list[str]) -> Iterator[str]:
             for line in process.stdout:
                 yield line.rstrip("\n")
     except FileNotFoundError:
-        raise Unavailable(f"There is no {command[0]} here, which has the log.") from None
+        raise Unavailable(f"{command[0]} has the log, and is not installed here.") from None
 
 
 def _of_file(file: Path, lines: int, *, follow: bool) -> Iterator[str]:

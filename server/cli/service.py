@@ -146,7 +146,7 @@ def autostart(
         parts = urlsplit(client.url)
         if parts.scheme != "http" or parts.hostname not in _LOOPBACK or parts.path.strip("/"):
             raise Misconfigured(
-                f"Hooks send to {client.url}, which is no server of this machine.",
+                f"Hooks send to {client.url}, which is not on this machine.",
                 hint="Unset ESKER_URL, or let that machine start its server itself.",
             )
         settings = Settings.from_environment(os.environ, host=parts.hostname, port=parts.port or 80, data_dir=data_dir)

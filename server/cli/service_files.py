@@ -80,7 +80,7 @@ def _argument(text: str) -> str:
 def _path(path: Path) -> str:
     if _LINE_ENDS.search(str(path)) or _UNSAFE & {*str(path)}:
         raise Misconfigured(
-            f"systemd takes no {str(path)!r}: its name has a quote, a backslash, a dollar or a control character.",
+            f"systemd cannot use {str(path)!r}: its name has a quote, a backslash, a dollar or a control character.",
             hint="Install Esker, and keep its settings, in a directory without one.",
         )
     return str(path).replace("%", "%%")

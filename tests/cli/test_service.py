@@ -208,4 +208,4 @@ def test_a_server_that_hooks_may_start_is_started_and_stopped_by_hand(machine: M
     assert "No server runs" in machine.run("stop", **more)["error"]
     machine.run("autostart", "off", **more)
     assert "No service is installed" in machine.run("start", **more)["error"]
-    assert "no server of this machine" in machine.run("autostart", "on", ESKER_URL="https://memory.example")["error"]
+    assert "not on this machine" in machine.run("autostart", "on", ESKER_URL="https://memory.example")["error"]
