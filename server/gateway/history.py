@@ -23,7 +23,8 @@ def head_length(turns: Sequence[KnownTurn]) -> int:
 def starts(turns: Sequence[KnownTurn]) -> list[int]:
     """Return the places at which a tail may begin: behind the head, where no call so far has its result later.
 
-    A call that was interrupted never gets one, and waits for nothing.
+    A call that was interrupted never gets one, and waits for nothing. No tail begins within an answer, whose parts
+    are sent together: providers refuse a call without the reasoning before it.
     """
     answered = {call for turn in turns for call in result_ids([*turn.content])}
     waiting: set[str] = set()
@@ -31,7 +32,8 @@ def starts(turns: Sequence[KnownTurn]) -> list[int]:
     found: list[int] = []
     for place, turn in enumerate(turns):
         content: list[Block] = [*turn.content]
-        if place > head and not waiting and not result_ids(content):
+        is_within = turn.role == "assistant" and turns[place - 1].role == "assistant"
+        if place > head and not is_within and not waiting and not result_ids(content):
             found.append(place)
         waiting -= result_ids(content)
         waiting |= tool_names(content).keys() & answered

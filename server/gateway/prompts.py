@@ -25,7 +25,8 @@ from esker.server.usecases.tail_of_history import last_evicted, observed_among
 # Seconds that a request waits for what memory adds to it.
 _SECONDS = 1.0
 _MOST_SESSIONS = 500
-_INSTRUCTING = ("system", "developer")
+# The senders of what comes before the first answer, of which not all is a turn: injected context, unknown forms.
+_BEFORE_ANSWERS = ("system", "developer", "user")
 
 _Value = TypeVar("_Value")
 
@@ -65,7 +66,7 @@ class Prompts:
             return None
         text = request.text
         if start is not None:
-            text = _without(request.protocol, text, turns, start)
+            text = without_middle(request.protocol, text, turns, start)
             pack = f"{pack}\n\n{HINT}"
         return request.protocol.with_pack(text, pack)
 
@@ -128,15 +129,21 @@ def _place_of(turns: Sequence[KnownTurn], start: str | None) -> int | None:
     return next((place for place in starts(turns) if turns[place].id == start), None) if start else None
 
 
-def _without(protocol: Protocol, text: str, turns: Sequence[KnownTurn], start: int) -> str:
+def without_middle(protocol: Protocol, text: str, turns: Sequence[KnownTurn], start: int) -> str:
     """Return a request without the turns between its head and `start`. Raises ValueError.
 
-    The instructions that follow the head stay. Items directly before the tail, such as its reasoning, stay too.
+    All that comes before the first answer stays. The tail begins with the reasoning of its first answer, or with what
+    was injected before its first prompt, and has no part of an answer before that.
     """
     history = members(text)[protocol.history]
     head = head_length(turns)
-    spans = items(text, history.start)
+    roles = [as_object(span.value).get("role") for span in items(text, history.start)]
     first = turns[head - 1].item + 1 if head else 0
-    while first < turns[head].item and as_object(spans[first].value).get("role") in _INSTRUCTING:
+    while first < turns[head].item and roles[first] in _BEFORE_ANSWERS:
         first += 1
-    return without_items(text, history.start, first, turns[start - 1].item + 1)
+    end = turns[start - 1].item + 1
+    if turns[start].role == "user":
+        behind, end = end, turns[start].item
+        while end > behind and roles[end - 1] in _BEFORE_ANSWERS:
+            end -= 1
+    return without_items(text, history.start, first, end)
