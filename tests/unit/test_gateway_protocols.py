@@ -321,3 +321,11 @@ def test_a_conversation_of_any_form_has_turns_with_ids(protocol: Protocol, membe
     entries: list[Json] = [{"role": role, "type": "message", member: blocks} for role in ("user", "assistant", "model")]
     turns = protocol.read_request({protocol.history: entries}).turns
     assert all(turn.id for turn in identified(turns))
+
+
+def test_a_stream_may_contain_separators_of_lines_that_json_leaves_as_they_are() -> None:
+    words = "one\u2028two\u2029three\x85four"
+    chunk = {"choices": [{"delta": {"content": words}, "finish_reason": "stop"}]}
+    body = f"data: {json.dumps(chunk, ensure_ascii=False)}\r\n\r\n".encode()
+    [turn] = CHAT.read_events(read_events(body)).turns
+    assert turn.content == [{"type": "text", "text": words}]
