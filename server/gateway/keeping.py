@@ -10,7 +10,9 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from esker.server.core.errors import EskerError, NotFound, Unavailable
+from esker.server.core.conversation.records import IdScope
+from esker.server.core.errors import EskerError, InvalidInput, NotFound, Unavailable
+from esker.server.core.json_input import clean_json
 from esker.server.core.records import Principal
 from esker.server.gateway.identity import KnownTurn
 from esker.server.gateway.records import ModelAnswer
@@ -129,19 +131,31 @@ class Keeper:
         parts = parts_for(self._parts, who)
         session = await self.session(who, exchange.session)
         if session.is_ours:
-            scope = "client" if exchange.is_fork else "session"
+            scope: IdScope = "client" if exchange.is_fork else "session"
             new = _after(exchange.turns, session.kept)
             for start in range(0, len(new), _BATCH):
-                batch = [
-                    IncomingMessage(turn.id, turn.role, [*turn.content], id_scope=scope)
-                    for turn in new[start : start + _BATCH]
-                ]
-                await ingest(parts, who.pool_id, session.id, batch, actor=who.actor)
+                await self._store(parts, who, session.id, new[start : start + _BATCH], scope)
             if exchange.turns:
                 session.kept = exchange.turns[-1].history
         if answer and answer.used:
             used = UsageRequest(answer.used, answer.model, answer.id)
             await record_usage(parts, who.pool_id, session.id, used)
+
+    async def _store(
+        self, parts: Parts, who: Principal, session_id: str, turns: Sequence[KnownTurn], scope: IdScope
+    ) -> None:
+        """Store turns. One that Esker accepts from nobody is left out, and those beside it are stored."""
+        try:
+            batch = [IncomingMessage(turn.id, turn.role, clean_json([*turn.content]), id_scope=scope) for turn in turns]
+            await ingest(parts, who.pool_id, session_id, batch, actor=who.actor)
+        except InvalidInput as error:
+            if len(turns) > 1:
+                half = len(turns) // 2
+                await self._store(parts, who, session_id, turns[:half], scope)
+                await self._store(parts, who, session_id, turns[half:], scope)
+                return
+            log.warning("A turn of session %s was not kept: %s", session_id, error)
+            self._parts.instruments.gateway_requests.labels("not kept").inc()
 
 
 def key_of(who: Principal, session: SessionRequest) -> Key:

@@ -259,3 +259,16 @@ async def test_only_named_providers_are_reached(agent: httpx2.AsyncClient) -> No
     assert "anthropic, chatgpt, gemini, model, openai" in answer.json()["detail"]
     answer = await agent.post("/gateway/model/v1/%2e%2e/messages", json={}, headers=CLAUDE)
     assert answer.status_code == 422
+
+
+@pytest.mark.parametrize(
+    ("odd", "count"), [([text("a\0b")], 4), ([text("a\ud800b")], 4), ([{"type": "tool_use", "name": None}], 3)]
+)
+async def test_a_turn_that_cannot_be_stored_costs_no_other_turn(
+    agent: httpx2.AsyncClient, provider: Upstream, odd: Any, count: int
+) -> None:
+    provider.say(Said(messages_stream(text("Hello."))))
+    await sent(agent, request(("user", "Hi."), ("assistant", odd), ("user", "And now?")))
+    messages = await stored(agent, SESSION, count)
+    assert [each["text"] for each in messages if each["role"] == "user"] == ["Hi.", "And now?"]
+    assert (len(messages), messages[-1]["text"]) == (count, "Hello.")
