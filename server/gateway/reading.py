@@ -45,8 +45,10 @@ def read_request(
         caller = replace(caller, project=project_of(caller.cwd))
     if is_aside(caller, conversation.offers_tools):
         raise Unread("aside")
-    usual = MODES.get(headers.get("x-esker-mode", ""), settings.gateway_mode)
-    mode = mode_for(settings.gateway_rules, usual, caller.client, caller.project)
+    asked = MODES.get(headers.get("x-esker-mode", "").strip().lower())
+    usual = asked or settings.gateway_mode
+    # A sender that asks for it is not read, whatever the rules of the server say.
+    mode = "off" if asked == "off" else mode_for(settings.gateway_rules, usual, caller.client, caller.project)
     if mode == "off" or is_excluded(caller.cwd, caller.project, exclude()):
         raise Unread("off")
     return ModelRequest(protocol, text, conversation, caller, mode)

@@ -272,3 +272,22 @@ async def test_a_turn_that_cannot_be_stored_costs_no_other_turn(
     messages = await stored(agent, SESSION, count)
     assert [each["text"] for each in messages if each["role"] == "user"] == ["Hi.", "And now?"]
     assert (len(messages), messages[-1]["text"]) == (count, "Hello.")
+
+
+async def test_a_sender_that_wants_not_to_be_read_is_not_whatever_the_rules_say(
+    agent: httpx2.AsyncClient, provider: Upstream
+) -> None:
+    # A rule of the server has another mode for this client.
+    provider.say(Said(messages_stream(text("Hello."))))
+    before = await counted(agent, "off")
+    for mode in ("off", "OFF"):
+        headers = {"x-esker-client": "codex", "x-esker-mode": mode}
+        await sent(agent, request(("user", "Hi.")), **headers)
+    assert await counted(agent, "off") == before + 2
+    assert (await agent.get("/v1/sessions")).json()["sessions"] == []
+
+
+async def counted(agent: httpx2.AsyncClient, outcome: str) -> float:
+    """Return how many requests had an outcome."""
+    lines = (await agent.get("/metrics")).text.splitlines()
+    return next((float(each.rpartition(" ")[2]) for each in lines if f'outcome="{outcome}"' in each), 0)
