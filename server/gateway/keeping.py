@@ -53,7 +53,7 @@ class KnownSession:
     waiting: "asyncio.Future[None] | None" = field(default=None)
 
 
-Key = tuple[str, str, str]
+Key = tuple[str, str | None, str, str]
 
 
 class Keeper:
@@ -159,8 +159,8 @@ class Keeper:
 
 
 def key_of(who: Principal, session: SessionRequest) -> Key:
-    """Return what tells sessions apart."""
-    return who.pool_id, session.client, session.external_id
+    """Return what tells sessions apart. A key of a project never gets what is remembered of another one."""
+    return who.pool_id, who.project, session.client, session.external_id
 
 
 def _after(turns: Sequence[KnownTurn], history: str) -> Sequence[KnownTurn]:

@@ -12,7 +12,7 @@ from esker.server.core.records import Principal
 from esker.server.gateway.history import head_length, new_start, starts, tail_tokens
 from esker.server.gateway.identity import KnownTurn
 from esker.server.gateway.json_spans import items, members, without_items
-from esker.server.gateway.keeping import Keeper, Key, KnownSession, key_of
+from esker.server.gateway.keeping import Keeper, KnownSession, key_of
 from esker.server.gateway.reading import ModelRequest
 from esker.server.gateway.records import Protocol
 from esker.server.usecases.binding import parts_for
@@ -31,13 +31,13 @@ _BEFORE_ANSWERS = ("system", "developer", "user")
 _Value = TypeVar("_Value")
 
 
-class _Remembered(OrderedDict[Key, _Value], Generic[_Value]):
-    """Values of the sessions that were used last."""
+class _Remembered(OrderedDict[str, _Value], Generic[_Value]):
+    """Values of the sessions that were used last, by the id of the session: one that was deleted is another one."""
 
-    def note(self, key: Key, value: _Value) -> None:
+    def note(self, session: str, value: _Value) -> None:
         """Remember a value."""
-        self[key] = value
-        self.move_to_end(key)
+        self[session] = value
+        self.move_to_end(session)
         if len(self) > _MOST_SESSIONS:
             self.popitem(last=False)
 
@@ -74,43 +74,43 @@ class Prompts:
         self, who: Principal, request: ModelRequest, asked: SessionRequest, turns: Sequence[KnownTurn]
     ) -> tuple[int | None, str]:
         """Return where the tail begins and the pack; while the database is away those of the request before."""
-        key = key_of(who, asked)
+        session: KnownSession | None = None
         try:
             async with asyncio.timeout(_SECONDS):
                 session = await self._keeper.session(who, asked)
                 if not session.is_ours:
                     return None, ""
                 try:
-                    return await self._current(who, request, key, session, turns)
+                    return await self._current(who, request, session, turns)
                 except NotFound:
                     # The session was deleted, and begins again.
-                    self._keeper.forget(key)
+                    self._keeper.forget(key_of(who, asked))
                     session = await self._keeper.session(who, asked)
-                    return await self._current(who, request, key, session, turns)
+                    return await self._current(who, request, session, turns)
         except (Unavailable, TimeoutError):
-            if key not in self._packs:
+            if session is None or session.id not in self._packs:
                 raise
-            return _place_of(turns, self._starts.get(key)), self._packs[key]
+            return _place_of(turns, self._starts.get(session.id)), self._packs[session.id]
 
     async def _current(
-        self, who: Principal, request: ModelRequest, key: Key, session: KnownSession, turns: Sequence[KnownTurn]
+        self, who: Principal, request: ModelRequest, session: KnownSession, turns: Sequence[KnownTurn]
     ) -> tuple[int | None, str]:
         parts = parts_for(self._parts, who)
-        start = await self._start(parts, who, key, session, turns) if request.mode == "manage" else None
+        start = await self._start(parts, who, session, turns) if request.mode == "manage" else None
         pack = (await get_pack(parts, who.pool_id, session.id)).text
-        self._packs.note(key, pack)
+        self._packs.note(session.id, pack)
         return start, pack
 
     async def _start(
-        self, parts: Parts, who: Principal, key: Key, session: KnownSession, turns: Sequence[KnownTurn]
+        self, parts: Parts, who: Principal, session: KnownSession, turns: Sequence[KnownTurn]
     ) -> int | None:
         """Return where the tail of a history begins, moved forward if it has grown over the budget.
 
         Each move is an event of the session: its pack is frozen anew, with the observations of the turns left out.
         """
-        if key not in self._starts:
-            self._starts.note(key, await last_evicted(parts, who.pool_id, session.id))
-        start = _place_of(turns, self._starts[key])
+        if session.id not in self._starts:
+            self._starts.note(session.id, await last_evicted(parts, who.pool_id, session.id))
+        start = _place_of(turns, self._starts[session.id])
         budget = parts.settings.gateway_history_tokens
         if tail_tokens(turns, start or 0) <= budget:
             return start
@@ -120,7 +120,7 @@ class Prompts:
         if moved is None:
             return start
         await receive_event(parts, who.pool_id, session.id, "evicted", turns[moved].id)
-        self._starts.note(key, turns[moved].id)
+        self._starts.note(session.id, turns[moved].id)
         return moved
 
 

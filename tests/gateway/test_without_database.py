@@ -12,6 +12,8 @@ from esker.server.core.clock import system_clock
 from esker.server.core.config.settings import Settings
 from esker.server.db import database as databases
 from esker.server.db.database import Database
+from esker.server.usecases.authenticate import create_key
+from esker.server.usecases.parts import Parts
 from tests.gateway.test_manage import MANAGED, history, kept
 from tests.gateway.test_messages import SESSION, request, sent, stored, text
 from tests.support.serving import serving_app
@@ -24,6 +26,7 @@ from tests.support.waiting import PATIENCE
 class Setting:
     """A client of a server whose gateway leads to the provider, and the network to its database."""
 
+    parts: Parts
     agent: httpx2.AsyncClient
     network: SilentNetwork
 
@@ -46,9 +49,9 @@ async def setting(database_url: str, provider: Upstream, monkeypatch: pytest.Mon
     environment |= {"ESKER_GATEWAY_HISTORY_TOKENS": "4000"}
     async with silent_network(database_url) as network:
         database = Database(network.url, connections=4, answer_seconds=0.3)
-        app = make_app(make_parts(Settings.from_environment(environment), database, system_clock))
-        async with serving_app(app) as url, httpx2.AsyncClient(base_url=url, timeout=PATIENCE) as agent:
-            made = Setting(agent, network)
+        parts = make_parts(Settings.from_environment(environment), database, system_clock)
+        async with serving_app(make_app(parts)) as url, httpx2.AsyncClient(base_url=url, timeout=PATIENCE) as agent:
+            made = Setting(parts, agent, network)
             yield made
             made.mend()
 
@@ -97,3 +100,21 @@ async def test_a_managed_history_stays_cut_through_an_outage(setting: Setting, p
     before, after = (arrived.body for arrived in provider.arrived[1:3])
     assert before == after
     assert len(provider.arrived[2].json["messages"]) < 40
+
+
+async def test_a_key_of_a_project_gets_no_pack_of_another_one_in_an_outage(
+    setting: Setting, provider: Upstream
+) -> None:
+    await setting.agent.post("/v1/memories", json={"content": "The shop deploys on Fridays.", "kind": "manual"})
+    provider.say(Said(messages_stream(text("Hello."))))
+    whole = await create_key(setting.parts, name="whole", pool="default", scopes=["read", "write"])
+    bound = await create_key(
+        setting.parts, name="bound", pool="default", scopes=["read", "write"], project="acme/other"
+    )
+    body = request(("user", "Hi."))
+    await sent(setting.agent, body, **{"x-esker-key": bound.key, "x-claude-code-session-id": "its-own"})
+    await sent(setting.agent, body, **{"x-esker-key": whole.key, "x-esker-project": "acme/shop"})
+    assert b"deploys on Fridays" in provider.arrived[-1].body
+    setting.cut()
+    await sent(setting.agent, body, **{"x-esker-key": bound.key})
+    assert b"deploys on Fridays" not in provider.arrived[-1].body
