@@ -98,6 +98,18 @@ def test_the_pack_takes_no_breakpoint_more_than_the_api_accepts() -> None:
     found = with_pack(MESSAGES, {"messages": [ASKED], "system": "Be brief.", "tools": tools})
     assert found["system"][1] == BLOCK
 
+    found = with_pack(MESSAGES, {"messages": [ASKED], "system": "Be brief.", "tools": tools[1:], **MARK})
+    assert found["system"][1] == BLOCK
+
+
+def test_the_breakpoint_of_the_pack_lasts_as_long_as_one_behind_it() -> None:
+    lasting = {"cache_control": {"type": "ephemeral", "ttl": "1h"}}
+    asked = {"role": "user", "content": [{"type": "text", "text": "Hi.", **lasting}]}
+    for document in ({"messages": [asked]}, {"messages": [ASKED], **lasting}):
+        assert with_pack(MESSAGES, document)["system"] == [BLOCK | lasting]
+    tools = [{"name": "ls", **lasting}]
+    assert with_pack(MESSAGES, {"messages": [ASKED], "tools": tools})["system"] == [BLOCK | MARK]
+
 
 def test_the_responses_api_gets_the_pack_as_its_first_item() -> None:
     item = {"type": "message", "role": "developer", "content": [{"type": "input_text", "text": PACK}]}
@@ -108,7 +120,14 @@ def test_the_responses_api_gets_the_pack_as_its_first_item() -> None:
 
 def test_a_stored_answer_that_is_continued_has_the_pack_already() -> None:
     assert RESPONSES.with_pack(json.dumps({"input": [ASKED], "previous_response_id": "resp_1"}), PACK) is None
+    assert RESPONSES.with_pack(json.dumps({"input": [ASKED], "conversation": {"id": "conv_1"}}), PACK) is None
     assert RESPONSES.with_pack(json.dumps({"input": [ASKED], "previous_response_id": None}), PACK) is not None
+
+
+@pytest.mark.parametrize("name", ["cachedContent", "cached_content"])
+def test_an_instruction_beside_cached_content_would_be_refused(name: str) -> None:
+    contents = [{"role": "user", "parts": [{"text": "Hi."}]}]
+    assert GEMINI.with_pack(json.dumps({"contents": contents, name: "cachedContents/1"}), PACK) is None
 
 
 def test_chat_completions_get_the_pack_behind_the_system_messages() -> None:

@@ -20,6 +20,8 @@ from esker.server.gateway.counts import count_of
 from esker.server.gateway.json_spans import Span, members, replaced, with_item, with_member
 from esker.server.gateway.records import Conversation, Event, ModelAnswer, Protocol, Turn
 
+_CACHED = ("cachedContent", "cached_content")
+
 
 def read_request(document: JsonObject) -> Conversation:
     """Return the conversation of a request; its model is in the address."""
@@ -32,9 +34,12 @@ def read_request(document: JsonObject) -> Conversation:
 
 
 def with_pack(text: str, pack: str) -> str | None:
-    """Return a request with the pack as the last part of its system instruction."""
+    """Return a request with the pack as the last part of its system instruction.
+
+    One with a cached content gets none: the API refuses an instruction beside it.
+    """
     found = members(text)
-    if "contents" not in found:
+    if "contents" not in found or any(name in found and found[name].value for name in _CACHED):
         return None
     part: Block = {"text": pack}
     name = next((name for name in ("systemInstruction", "system_instruction") if name in found), None)

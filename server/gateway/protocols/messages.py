@@ -1,7 +1,7 @@
 """Anthropic's Messages API: `POST /v1/messages`."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from esker.server.agents.content import Block, arguments, as_list, as_text
 from esker.server.core.context.prefix import MOST_BREAKPOINTS
@@ -11,6 +11,8 @@ from esker.server.gateway.counts import count_of
 from esker.server.gateway.json_spans import Span, items, members, replaced, with_item, with_member
 from esker.server.gateway.records import Conversation, Event, ModelAnswer, Protocol, Turn
 
+# The members of a request with breakpoints: those before the pack, and those behind it.
+_PLACES = (("tools", "system"), ("messages",))
 _EPHEMERAL: Block = {"type": "ephemeral"}
 
 
@@ -58,19 +60,32 @@ def with_pack(text: str, pack: str) -> str | None:
 
 
 def _breakpoint(found: Mapping[str, Span]) -> Block:
-    """Return a cache breakpoint for a block, unless the client has set as many as the API accepts."""
-    marks = sum(_marks(found[name].value) for name in ("tools", "system", "messages") if name in found)
-    return {} if marks >= MOST_BREAKPOINTS else {"cache_control": _EPHEMERAL}
+    """Return a cache breakpoint for a block, unless the client has set as many as the API accepts.
+
+    It lasts an hour if a later one does: the API refuses a longer time behind a shorter one. `cache_control` of the
+    request itself is the breakpoint that the API sets at the end.
+    """
+    before, behind = ([*_marks([found[name].value for name in part if name in found])] for part in _PLACES)
+    if "cache_control" in found and (own := as_object(found["cache_control"].value)):
+        behind.append(own)
+    if len(before) + len(behind) >= MOST_BREAKPOINTS:
+        return {}
+    lasting = {"ttl": "1h"} if any(mark.get("ttl") == "1h" for mark in behind) else {}
+    return {"cache_control": _EPHEMERAL | lasting}
 
 
-def _marks(value: Json) -> int:
+def _marks(value: Json) -> Iterator[JsonObject]:
+    """Yield the cache breakpoints in blocks."""
     match value:
         case list():
-            return sum(map(_marks, value))
+            for each in value:
+                yield from _marks(each)
         case dict():
-            return ("cache_control" in value) + _marks(value.get("content"))
+            if "cache_control" in value:
+                yield as_object(value["cache_control"])
+            yield from _marks(value.get("content"))
         case _:
-            return 0
+            pass
 
 
 def _replaced_json(text: str, span: Span, value: Json) -> str:

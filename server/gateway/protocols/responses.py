@@ -18,6 +18,7 @@ from esker.server.gateway.json_spans import members, replaced, with_item
 from esker.server.gateway.protocols.openai import openai_answer
 from esker.server.gateway.records import Conversation, Event, ModelAnswer, Protocol, Turn
 
+_STORED = ("previous_response_id", "conversation")
 _ENDS = frozenset({"response.completed", "response.incomplete", "response.failed"})
 
 
@@ -38,11 +39,12 @@ def read_request(document: JsonObject) -> Conversation:
 def with_pack(text: str, pack: str) -> str | None:
     """Return a request with the pack as its first item, a developer's message.
 
-    A request that continues a stored answer gets none: the request that began the chain has it.
+    A request that continues a stored answer gets none: the request that began the chain has it. Nor does one of a
+    stored conversation, which would keep the pack of each request.
     """
     found = members(text)
     given = found.get("input")
-    if given is None or (found.get("previous_response_id") and found["previous_response_id"].value is not None):
+    if given is None or any(name in found and found[name].value is not None for name in _STORED):
         return None
     item: Block = {"type": "message", "role": "developer", "content": [{"type": "input_text", "text": pack}]}
     if isinstance(given.value, str):
