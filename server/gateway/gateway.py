@@ -24,7 +24,7 @@ from esker.server.gateway.keeping import Exchange, Keeper
 from esker.server.gateway.prompts import Prompts
 from esker.server.gateway.protocols import protocol_of
 from esker.server.gateway.reading import ModelRequest, Unread, read_answer, read_request
-from esker.server.gateway.records import Caller, Protocol
+from esker.server.gateway.records import Caller, ModelAnswer, Protocol
 from esker.server.gateway.sessions import Histories, Place, new_session
 from esker.server.gateway.upstreams import Upstreams, sent_back, sent_on
 from esker.server.rest.problems import problem, problem_of
@@ -37,7 +37,8 @@ log = logging.getLogger(__name__)
 # Bytes of a request up to which reading it takes less time than starting a thread.
 _SMALL = 256 * 1024
 _OPTIONS = ("client", "project", "cwd", "session", "mode")
-_UPWARD = re.compile(r"(?:^|/)(?:\.|%2e){1,2}(?:/|$)", re.IGNORECASE)
+_SLASH = r"/|\\|%2f|%5c"
+_UPWARD = re.compile(rf"(?:^|{_SLASH})(?:\.|%2e){{1,2}}(?:{_SLASH}|;|$)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,10 +97,14 @@ class Gateway:
             placed, with_memory = await self._with_memory(who, read)
             sent = with_memory or body
         given = sent_on(scope["headers"], is_rewritten=sent is not body)
+        scope["state"]["body_is_read"]()
         async with self._upstreams.sent(scope["method"], address, given, sent) as answer:
             copy = _Copy()
             try:
                 await _stream(answer, send, copy)
+            except httpx2.TransportError as error:
+                # The connection is then closed without the end of the answer, by which the client knows.
+                log.warning("The answer of %s was cut off: %s", answer.url.host, error or type(error).__name__)
             finally:
                 # Some clients close the connection as soon as they have read the last event.
                 if read and who and answer.status_code == 200:
@@ -109,7 +114,9 @@ class Gateway:
         """Return a request; None if it is not understood, or nothing of it may be read."""
         read = partial(read_request, protocol, headers, body, self._parts.settings, self._exclude)
         try:
-            return read() if len(body) < _SMALL else await asyncio.to_thread(read)
+            # A small body may be a large one that is compressed.
+            is_small = len(body) < _SMALL and "content-encoding" not in headers
+            return read() if is_small else await asyncio.to_thread(read)
         except Unread as reason:
             self._count(str(reason))
         except (ValueError, RecursionError, EskerError):
@@ -166,7 +173,7 @@ class Gateway:
     ) -> None:
         try:
             placed = placed or await self._placed(who, read)
-            answer = read_answer(read.protocol, headers, copy) if copy else None
+            answer = await asyncio.to_thread(_answer, read, headers, copy) if copy else None
             said = [*read.conversation.turns, *(answer.turns if answer and answer.whole else ())]
             turns = await asyncio.to_thread(identified, said)
             self._histories.note(_owner(who, read.caller), placed.session.external_id, turns)
@@ -180,6 +187,15 @@ class Gateway:
 
     def _count(self, outcome: str) -> None:
         self._parts.instruments.gateway_requests.labels(outcome).inc()
+
+
+def _answer(read: ModelRequest, headers: Headers, copy: bytes) -> ModelAnswer | None:
+    """Return an answer; None if it cannot be read, since the turns of its request are worth keeping."""
+    try:
+        return read_answer(read.protocol, headers, copy)
+    except (EskerError, ValueError, TypeError, RecursionError) as error:
+        log.warning("An answer to %s could not be read: %s", read.caller.client, error)
+        return None
 
 
 def _owner(who: Principal, caller: Caller) -> str:

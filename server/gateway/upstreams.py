@@ -60,7 +60,8 @@ class Upstreams:
             answer = await self._http.send(request, stream=True)
         except (httpx2.TransportError, httpx2.InvalidURL) as error:
             host = httpx2.URL(address).host
-            raise Unavailable(f"The gateway got no answer from {host}: {error or type(error).__name__}.") from error
+            reason = str(error).rstrip(".") or type(error).__name__
+            raise Unavailable(f"The gateway got no answer from {host}: {reason}.") from error
         try:
             yield answer
         finally:

@@ -83,7 +83,10 @@ class BodyBudget:
 
 
 class BoundedBodies:
-    """ASGI middleware that reads on in a large body only when there is memory for it."""
+    """ASGI middleware that reads on in a large body only when there is memory for it.
+
+    A route that waits for others calls `scope["state"]["body_is_read"]` before, which gives the place back.
+    """
 
     def __init__(self, app: ASGIApp, budget: BodyBudget, max_body_bytes: int) -> None:
         """`max_body_bytes` counts for a large body that does not tell its length."""
@@ -97,21 +100,28 @@ class BoundedBodies:
             await self._app(scope, receive, send)
             return
         size = int(Headers(scope=scope).get("content-length") or self._max_body_bytes)
-        read, held = 0, 0
+        read, held, has_more = 0, 0, True
 
         async def receive_bounded() -> Message:
-            nonlocal read, held
-            if not held and read > _SMALL:
+            nonlocal read, held, has_more
+            if has_more and not held and read > _SMALL:
                 await self._budget.take(size)
                 held = size
             message = await receive()
             read += len(message.get("body", b""))
+            has_more = message.get("more_body", False)
             return message
 
+        def give_back() -> None:
+            nonlocal held
+            if held:
+                self._budget.give_back(held)
+            held = 0
+
+        scope.setdefault("state", {})["body_is_read"] = give_back
         try:
             await self._app(scope, receive_bounded, send)
         except TooManyRequests as error:
             await problem_of(error)(scope, receive, send)
         finally:
-            if held:
-                self._budget.give_back(held)
+            give_back()

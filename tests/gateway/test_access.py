@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections.abc import AsyncGenerator
 
 import httpx2
 import pytest
@@ -64,5 +65,27 @@ async def test_a_request_that_waits_for_a_model_takes_nobodys_turn(
         await asyncio.wait_for(provider.came.wait(), PATIENCE)
         await asyncio.sleep(0)
     assert (await agent.get("/v1/memories")).status_code == 200
+    gate.set()
+    assert [answer.status_code for answer in await asyncio.gather(*waiting)] == [200, 200, 200]
+
+
+async def test_a_long_body_that_waits_for_a_model_holds_nobodys_place(
+    agent: httpx2.AsyncClient, provider: Upstream
+) -> None:
+    gate = asyncio.Event()
+    provider.say(Said([b"".join(messages_stream(text("Hello.")))], gate=gate))
+    body = json.dumps(request(("user", "word " * 80_000)))
+
+    async def chunks() -> AsyncGenerator[bytes]:
+        # Without a length, a body counts as the largest one.
+        yield body.encode()
+
+    own = {"content-type": "application/json", **CLAUDE}
+    waiting = [
+        asyncio.create_task(agent.post("/gateway/model/v1/messages", content=chunks(), headers=own)) for _ in range(3)
+    ]
+    while len(provider.arrived) < len(waiting) and not any(each.done() for each in waiting):
+        await asyncio.wait_for(provider.came.wait(), PATIENCE)
+        await asyncio.sleep(0)
     gate.set()
     assert [answer.status_code for answer in await asyncio.gather(*waiting)] == [200, 200, 200]

@@ -257,8 +257,30 @@ async def test_only_named_providers_are_reached(agent: httpx2.AsyncClient) -> No
     answer = await agent.post("/gateway/elsewhere/v1/messages", json={}, headers=CLAUDE)
     assert answer.status_code == 404
     assert "anthropic, chatgpt, gemini, model, openai" in answer.json()["detail"]
-    answer = await agent.post("/gateway/model/v1/%2e%2e/messages", json={}, headers=CLAUDE)
-    assert answer.status_code == 422
+    for upward in ("%2e%2e/", "..%2f", "..%5c", "..;/"):
+        answer = await agent.post(f"/gateway/model/v1/{upward}messages", json={}, headers=CLAUDE)
+        assert answer.status_code == 422, upward
+
+
+async def test_the_turns_of_a_request_are_kept_though_its_answer_cannot_be_read(
+    agent: httpx2.AsyncClient, provider: Upstream
+) -> None:
+    provider.say(Said([b"<html>"], headers={"content-type": "text/html"}))
+    await sent(agent, request(("user", "Hi.")))
+    assert [each["text"] for each in await stored(agent, SESSION, 1)] == ["Hi."]
+
+
+async def test_an_answer_that_the_provider_cuts_off_ends_so_for_the_client(
+    agent: httpx2.AsyncClient, provider: Upstream, caplog: pytest.LogCaptureFixture
+) -> None:
+    headers = {"content-type": "text/event-stream", "content-length": "9999"}
+    provider.say(Said(messages_stream(text("Hello."))[:2], headers=headers))
+    with pytest.raises(httpx2.RemoteProtocolError):
+        await sent(agent, request(("user", "Hi.")))
+    assert [each["text"] for each in await stored(agent, SESSION, 1)] == ["Hi."]
+    assert "was cut off" in caplog.text
+    ours = [each for each in caplog.records if "cut off" in each.getMessage()]
+    assert [each.exc_info for each in ours] == [None]
 
 
 @pytest.mark.parametrize(
