@@ -117,8 +117,11 @@ def check_pool(known: Collection[str], asked: Collection[str], base: Collection[
         )
 
 
-def send(api: Api, scope: SyncScope, plan: SyncPlan, forgotten: Collection[SyncStep]) -> SyncOutcomes:
-    """Send the changes of a plan; each is safe to repeat. A refusal of the pool becomes a problem of the plan."""
+def send(api: Api, scope: SyncScope, plan: SyncPlan, forgotten: Collection[SyncStep], agreed: bool) -> SyncOutcomes:
+    """Send the changes of a plan; each is safe to repeat. A refusal of the pool becomes a problem of the plan.
+
+    `agreed`: a person also agreed to forget memories that have a line, but say the same as a deleted one.
+    """
     outcomes = SyncOutcomes()
     for bullet in plan.new:
         if (row := _asked(plan, bullet.copy.path, api.post, "/v1/memories", _note(bullet))) is not None:
@@ -128,12 +131,47 @@ def send(api: Api, scope: SyncScope, plan: SyncPlan, forgotten: Collection[SyncS
         assert step.bullet is not None
         if (row := _asked(plan, step.bullet.path, api.patch, _path(step.row.id), _correction_of(step))) is not None:
             outcomes.corrected[step.id] = _row(row)
-    steps = list(forgotten)
+    shown = {row.id for _, row in outcomes.written} | {row.id for row in outcomes.corrected.values()}
+    # A bullet that only lost its comment is written again as the memory that it was.
+    steps = [step for step in forgotten if step.id not in shown]
+    kept = shown if agreed else shown | lines_kept(plan)
     for start in range(0, len(steps), _FORGOTTEN_AT_ONCE):
-        some = steps[start : start + _FORGOTTEN_AT_ONCE]
-        if _asked(plan, "", api.post, "/v1/forget", {"ids": with_versions(api, scope, some)}) is not None:
+        some = without_kept(api, scope, plan, steps[start : start + _FORGOTTEN_AT_ONCE], kept)
+        if some and _asked(plan, "", api.post, "/v1/forget", {"ids": with_versions(api, scope, some)}) is not None:
             outcomes.forgotten |= {step.id for step in some}
     return outcomes
+
+
+def lines_kept(plan: SyncPlan) -> set[str]:
+    """Return the ids of the memories that have a line in some file."""
+    return {step.row.id for step in plan.steps if step.bullet is not None and step.row is not None} | plan.held
+
+
+def without_kept(
+    api: Api, scope: SyncScope, plan: SyncPlan, steps: Collection[SyncStep], kept: Collection[str]
+) -> list[SyncStep]:
+    """Return the steps that forget none of the memories that are kept; the others become problems of the plan.
+
+    Forgetting a memory also forgets what says the same or only repeats it, and a person may keep a line of that.
+    """
+
+    def also_forgotten(some: Collection[SyncStep]) -> list[str] | None:
+        body = {"ids": with_versions(api, scope, some), "dry_run": True}
+        planned = _asked(plan, "", api.post, "/v1/forget", body)
+        return None if planned is None else [row["id"] for row in planned["memories"] if row["id"] in kept]
+
+    if not steps or not kept or (together := also_forgotten(steps)) == []:
+        return list(steps)
+    if together is None:
+        return []
+    found: list[SyncStep] = []
+    for step in steps:
+        if also := also_forgotten([step]):
+            reason = f"{step.id} is not forgotten: that would also forget {', '.join(also)}, which has a line."
+            plan.problems.append(SyncProblem("", f"{reason} --delete forgets both, --restore writes the line again."))
+        elif also is not None:
+            found.append(step)
+    return found
 
 
 def _asked(plan: SyncPlan, path: str, ask: Callable[[str, object], Any], route: str, body: JsonObject) -> Any:

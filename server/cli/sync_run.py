@@ -10,7 +10,17 @@ import typer
 from esker.server.agents.api import Api
 from esker.server.cli.output import say
 from esker.server.cli.sync_files import ReadFolder, read_folder, write_files
-from esker.server.cli.sync_pool import MOST_IDS, SyncScope, check_pool, live_rows, rows_now, send, with_versions
+from esker.server.cli.sync_pool import (
+    MOST_IDS,
+    SyncScope,
+    check_pool,
+    lines_kept,
+    live_rows,
+    rows_now,
+    send,
+    with_versions,
+    without_kept,
+)
 from esker.server.cli.sync_state import SyncState
 from esker.server.core.counts import counted
 from esker.server.core.errors import Conflict
@@ -77,9 +87,12 @@ class Sync:
         if self._report.check:
             self._note_plan(plan, documents, delete=delete, restore=restore)
             return self._report
-        outcomes = send(self._api, self._scope, plan, forgotten)
+        outcomes = send(self._api, self._scope, plan, forgotten, delete)
         outcomes.restored = restore
         self._note(plan, outcomes)
+        done = outcomes.forgotten | {row.id for _, row in outcomes.written}
+        left = [*self._report.not_forgotten, *(step.id for step in forgotten)]
+        self._report.not_forgotten = [memory_id for memory_id in left if memory_id not in done]
         self._write(read, documents, plan, outcomes)
         return self._report
 
@@ -126,12 +139,15 @@ class Sync:
         return typer.confirm(f"Forget {counted(len(plan['memories']), 'memory')}?")
 
     def _note_plan(self, plan: SyncPlan, documents: dict[str, Document], *, delete: bool, restore: bool) -> None:
-        forgotten = [step.id for step in plan.with_step("forget")]
-        self._note(plan, SyncOutcomes(forgotten=set() if restore else {*forgotten}))
+        steps = [] if restore else plan.with_step("forget")
+        if not delete and needs_consent(steps, self._base, documents):
+            forgotten: list[SyncStep] = []
+        else:
+            forgotten = without_kept(self._api, self._scope, plan, steps, set() if delete else lines_kept(plan))
+        self._note(plan, SyncOutcomes(forgotten={step.id for step in forgotten}))
+        self._report.not_forgotten = [step.id for step in steps if step not in forgotten]
         self._report.written = [bullet.copy.line.text for bullet in plan.new]
         self._report.corrected = [step.id for step in plan.with_step("correct")]
-        if forgotten and not (delete or restore) and needs_consent(plan.with_step("forget"), self._base, documents):
-            self._report.forgotten, self._report.not_forgotten = [], forgotten
 
     def _note(self, plan: SyncPlan, outcomes: SyncOutcomes) -> None:
         report = self._report

@@ -367,3 +367,30 @@ async def test_the_verb_reports_and_exits_with_1_if_a_person_is_needed(synced: S
     assert (await synced.live()).keys() == {"Of all."}
     wrong = await asyncio.to_thread(esker, "sync", str(synced.folder), "--delete", "--restore", **there)
     assert wrong.returncode == 2
+
+
+async def test_a_deleted_line_takes_no_memory_with_it_that_has_a_line(synced: Synced) -> None:
+    """Forgetting also takes what says the same, and a person who deletes one of two lines keeps the other."""
+    await synced.remember("Deploys are on Mondays.", priority="high")
+    await synced.remember("deploys are on mondays.")
+    await synced.remember("Use pnpm.")
+    await synced.sync()
+    synced.edit(lambda text: text.replace(line_of(text, "deploys"), ""))
+    for check in (True, False):
+        report = await synced.sync(check=check)
+        assert (report.forgotten, len(report.not_forgotten), "has a line" in report.problems[0].reason) == ([], 1, True)
+    assert len(await synced.live()) == 3
+    assert len((await synced.sync(delete=True)).forgotten) == 1
+    assert (await synced.live()).keys() == {"Use pnpm."}
+
+
+@pytest.mark.parametrize("words", ["Deploys are on Mondays", "Deploys are on Monday"])
+async def test_a_line_that_lost_its_comment_keeps_its_words(synced: Synced, words: str) -> None:
+    deploys, _ = await synced.remember("Deploys are on Mondays."), await synced.remember("Use pnpm.")
+    await synced.sync()
+    synced.edit(lambda text: text.replace(f"Deploys are on Mondays. <!-- {deploys} -->", f"{words}."))
+    for delete in (True, False):
+        report = await synced.sync(delete=delete)
+        assert f"{words}." in await synced.live()
+        assert report.forgotten == []
+        assert synced.read().count(words) == 1

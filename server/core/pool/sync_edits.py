@@ -101,7 +101,8 @@ def _apply(
 ) -> None:
     bullet, name = step.bullet, step.decision.step
     if name == "forget":
-        _apply_deleted(folder, step, base[step.id], outcomes)
+        if step.id not in placed:
+            _apply_deleted(folder, step, base[step.id], outcomes)
         return
     if name == "correct" and step.id not in outcomes.corrected:
         if step.id in base:
