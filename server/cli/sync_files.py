@@ -16,11 +16,16 @@ _TEMPORARY = (".", "~", "#")
 
 @dataclass(slots=True)
 class ReadFolder:
-    """The Markdown files below a folder: their bytes and contents by path with slashes, and those that are no text."""
+    """The Markdown files below a folder: their bytes and contents by path with slashes, and those that are no text.
+
+    `taken` has the lower-case paths of all files, of folders that look like files, and of links: no new file goes
+    there, nor below one of them. Some disks do not tell upper case from lower case.
+    """
 
     data: dict[str, bytes] = field(default_factory=dict[str, bytes])
     documents: dict[str, Document] = field(default_factory=dict[str, Document])
     problems: list[SyncProblem] = field(default_factory=list[SyncProblem])
+    taken: set[str] = field(default_factory=set[str])
 
     @property
     def unread(self) -> set[str]:
@@ -31,7 +36,7 @@ class ReadFolder:
 def read_folder(folder: Path) -> ReadFolder:
     """Return the files of a folder; none if it does not exist. Raises OSError."""
     found = ReadFolder()
-    for path in _files(folder):
+    for path in _files(folder, found.taken):
         name = path.relative_to(folder).as_posix()
         found.data[name] = path.read_bytes()
         try:
@@ -41,10 +46,14 @@ def read_folder(folder: Path) -> ReadFolder:
     return found
 
 
-def _files(folder: Path) -> Iterator[Path]:
+def _files(folder: Path, taken: set[str]) -> Iterator[Path]:
     for place, folders, names in os.walk(folder):
         # Those of editors and of Git: .obsidian, .trash, .git.
         folders[:] = sorted(name for name in folders if not name.startswith("."))
+        for name in [*folders, *sorted(names)]:
+            path = Path(place, name)
+            if name in names or path.is_symlink() or name.lower().endswith(".md"):
+                taken.add(path.relative_to(folder).as_posix().lower())
         for name in sorted(names):
             path = Path(place, name)
             if name.lower().endswith(".md") and not name.startswith(_TEMPORARY) and _is_plain(path):

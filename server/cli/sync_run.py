@@ -160,7 +160,7 @@ class Sync:
         report.problems = plan.problems
 
     def _write(self, read: ReadFolder, documents: dict[str, Document], plan: SyncPlan, outcomes: SyncOutcomes) -> None:
-        folder = folder_edits(self._scope.pool, documents, plan, self._base, outcomes)
+        folder = folder_edits(self._scope.pool, documents, plan, self._base, outcomes, read.taken)
         self._report.files, left = write_files(self._folder, read, folder.documents, folder.edits)
         self._report.problems += left
         if not left:

@@ -394,3 +394,26 @@ async def test_a_line_that_lost_its_comment_keeps_its_words(synced: Synced, word
         assert f"{words}." in await synced.live()
         assert report.forgotten == []
         assert synced.read().count(words) == 1
+
+
+async def test_a_new_file_goes_where_nothing_is(synced: Synced, tmp_path: Path) -> None:
+    """Not into a file that is no text, a folder with its name, the file in other case, or through a link."""
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    for project in ("bytes", "folder", "case", "dangling"):
+        (synced.folder / project).mkdir(parents=True)
+    (synced.folder / "bytes/notes.md").write_bytes(b"caf\xe9")
+    (synced.folder / "folder/notes.md").mkdir()
+    (synced.folder / "case/NOTES.md").write_text("Mine.")
+    (synced.folder / "dangling/notes.md").symlink_to(outside / "notes.md")
+    (synced.folder / "link").symlink_to(outside)
+    (synced.folder / "file").write_text("Mine.")
+    projects = ("bytes", "folder", "case", "dangling", "link", "file")
+    for project in projects:
+        await synced.remember(f"Of {project}.", project=project)
+    before = synced.files()
+    report = await synced.sync()
+    places = {f"{name}-2/notes.md" if name in ("link", "file") else f"{name}/notes-2.md" for name in projects}
+    assert ({*report.files}, list(outside.iterdir())) == (places, [])
+    assert {path: data for path, data in synced.files().items() if path in before} == before
+    assert (await synced.sync()).files == []

@@ -1,6 +1,6 @@
 """The new files of a sync, once the pool has taken the changes, and the state that the next sync compares with."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from itertools import count
 
@@ -12,10 +12,14 @@ from esker.server.core.pool.sync_plan import BaseRow, NewBullet, PoolRow, SyncPl
 
 @dataclass(slots=True)
 class FolderEdits:
-    """Edits of each file by its path, the files that are new, and what the next sync compares with."""
+    """Edits of each file by its path, the files that are new, and what the next sync compares with.
+
+    `taken`: lower-case paths where no new file may be.
+    """
 
     pool: str
     documents: dict[str, Document]
+    taken: Collection[str] = ()
     base: dict[str, BaseRow] = field(default_factory=dict[str, BaseRow])
     edits: dict[str, Edits] = field(default_factory=dict[str, Edits])
 
@@ -32,7 +36,7 @@ class FolderEdits:
         head = Head(self.pool, row.project, row.kind)
         path = files_by_head(self.documents).get(head)
         if path is None:
-            path = _free(path_of(row.project, row.kind), self.documents)
+            path = _free(path_of(row.project, row.kind), {*self.taken, *map(str.lower, self.documents)})
             self.documents[path] = empty(head)
         self.of(path).added.append((row.id, row.line))
         self.note(row, path)
@@ -58,9 +62,10 @@ def folder_edits(
     plan: SyncPlan,
     base: Mapping[str, BaseRow],
     outcomes: "SyncOutcomes",
+    taken: Collection[str] = (),
 ) -> FolderEdits:
     """Return the edits of the files. A change that the pool refused, and a memory that is held, stay as they are."""
-    folder = FolderEdits(pool, dict(documents))
+    folder = FolderEdits(pool, dict(documents), taken)
     for memory_id in plan.held & base.keys():
         folder.base[memory_id] = base[memory_id]
     in_bullets = {step.id for step in plan.steps if step.bullet is not None}
@@ -74,10 +79,16 @@ def folder_edits(
     return folder
 
 
-def _free(path: str, taken: Mapping[str, Document]) -> str:
-    """Return a path for a new file; a file of somebody else may have the usual one."""
-    stem = path.removesuffix(".md")
-    return next(each for n in count(1) if (each := path if n == 1 else f"{stem}-{n}.md") not in taken)
+def _free(path: str, taken: Collection[str]) -> str:
+    """Return a path for a new file; something of somebody else may have the usual one, or that of its folder."""
+    folder, _, name = path.partition("/")
+    folder = next(each for n in count(1) if (each := _numbered(folder, n)) not in taken)
+    stem = name.removesuffix(".md")
+    return next(each for n in count(1) if (each := f"{folder}/{_numbered(stem, n)}.md") not in taken)
+
+
+def _numbered(name: str, number: int) -> str:
+    return name if number == 1 else f"{name}-{number}"
 
 
 @dataclass(slots=True)
