@@ -40,10 +40,15 @@ def read_folder(folder: Path) -> ReadFolder:
         name = path.relative_to(folder).as_posix()
         found.data[name] = path.read_bytes()
         try:
-            found.documents[name] = parse(found.data[name].decode("utf-8"))
+            found.documents[name] = _document(found.data[name].decode("utf-8"))
         except UnicodeDecodeError:
             found.problems.append(SyncProblem(name, "It is not UTF-8; save it as UTF-8."))
     return found
+
+
+def _document(text: str) -> Document:
+    """Return a file, parsed unless it has nothing of Esker's: a vault may have many large ones."""
+    return parse(text) if "esker_" in text or "mem_" in text else Document(None, (text,))
 
 
 def _files(folder: Path, taken: set[str]) -> Iterator[Path]:
