@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from esker.server.agents.api import Api
 from esker.server.cli.connection import connect
 from esker.server.cli.output import AsJson, WrongUsage, print_json, say
 from esker.server.cli.sync_pool import SyncScope
@@ -13,6 +14,7 @@ from esker.server.cli.sync_run import Sync, SyncReport
 from esker.server.cli.sync_state import SyncState
 from esker.server.core.config.client_settings import ClientSettings
 from esker.server.core.counts import counted
+from esker.server.core.project_names import project_name
 
 app = typer.Typer(add_completion=False)
 
@@ -42,7 +44,7 @@ def sync(
         raise WrongUsage(f"{folder} is not a folder.", hint="Name a folder.")
     api = connect()
     key = api.get("/v1/key")
-    scope = SyncScope(key["pool"], project.strip().lower() if project else key["project"])
+    scope = SyncScope(key["pool"], _present(api, project_name(project.strip())) if project else key["project"])
     settings = ClientSettings.from_environment(os.environ)
     state = SyncState(settings.state_dir, folder, settings.url, scope.pool)
     with state.locked():
@@ -53,6 +55,12 @@ def sync(
         _show(report)
     if report.needs_attention:
         raise typer.Exit(1)
+
+
+def _present(api: Api, project: str) -> str:
+    """Return the name of a project as its rows have it: it may be a former one."""
+    rows = api.get("/v1/memories", project=project, limit=1)["memories"]
+    return rows[0]["project"] if rows else project
 
 
 def _show(report: SyncReport) -> None:

@@ -21,9 +21,11 @@ async def unknown_project(connection: Connection, project: str | None) -> Unknow
 
 
 async def similar_projects(connection: Connection, project: str) -> UnknownProject:
-    """Return a project that nothing belongs to, with similar names."""
+    """Return a project that nothing belongs to, with its present name if it was renamed, and similar ones."""
+    present = await fetch(connection, projects.present_names([project]))
     known = await projects.names(connection, _MOST_NAMES)
-    return UnknownProject(project, await asyncio.to_thread(nearest, project, known))
+    similar = await asyncio.to_thread(nearest, project, known)
+    return UnknownProject(project, list(dict.fromkeys([*present.values(), *similar])))
 
 
 async def renamed_project(parts: Parts, pool_id: str, project: str | None) -> str | None:

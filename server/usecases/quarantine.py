@@ -15,6 +15,7 @@ from esker.server.db.database import Connection
 from esker.server.db.pipeline import fetch, send
 from esker.server.store import audit, memories, packs, quarantine, sessions
 from esker.server.usecases.in_each_pool import in_each_pool
+from esker.server.usecases.know_project import renamed_project
 from esker.server.usecases.parts import Parts
 
 _MOST_TRIES = 5
@@ -26,6 +27,8 @@ async def begin_quarantine(parts: Parts, who: Principal, limits: Selection) -> Q
         raise InvalidInput("A quarantine needs limits.", hint="Give a source, session, client, project or time.")
     now = parts.clock()
     values = {**limits.limits, "since": as_utc(limits.since), "until": as_utc(limits.until)}
+    if present := await renamed_project(parts, who.pool_id, limits.project):
+        values["project"] = present
     made = Quarantine(new_id("qua", now), created_at=now, lifted_at=None, **values)  # pyright: ignore[reportArgumentType]
     locked: set[str] = set()
     for _ in range(_MOST_TRIES):

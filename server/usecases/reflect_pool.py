@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 from itertools import groupby
 
@@ -15,6 +15,7 @@ from esker.server.store import jobs, memories, reflections, vectors
 from esker.server.store.jobs import POOL
 from esker.server.store.reflections import ReflectionSubject
 from esker.server.usecases.condense import batches, condense, tokens_of
+from esker.server.usecases.know_project import renamed_project
 from esker.server.usecases.name_project import stored_name
 from esker.server.usecases.parts import Parts
 from esker.server.usecases.reflect import ReflectReport, reflector_of, report_of
@@ -54,7 +55,7 @@ async def plan_pool_reflection(parts: Parts, pool_id: str, asked: PoolReflection
 
     Raises InvalidInput.
     """
-    asked = _checked(asked)
+    asked = await _present(parts, pool_id, _checked(asked))
     limit = await _batch_tokens(parts)
     async with parts.database.tenant(pool_id) as connection:
         found = await _batches(parts, connection, asked, limit)
@@ -69,7 +70,7 @@ async def reflect_pool(parts: Parts, pool_id: str, asked: PoolReflection, *, wai
     with `wait` the error of the job.
     """
     reflector = reflector_of(parts)
-    asked = _checked(asked)
+    asked = await _present(parts, pool_id, _checked(asked))
     subject = jobs.requested_subject(asdict(asked))
     limit = await _batch_tokens(parts)
     if wait:
@@ -98,6 +99,12 @@ def _checked(asked: PoolReflection) -> PoolReflection:
     if asked.target_tokens is not None and not MIN_TARGET_TOKENS <= asked.target_tokens <= REFLECTION_TOKENS:
         raise InvalidInput(f"target_tokens must be between {MIN_TARGET_TOKENS} and {REFLECTION_TOKENS:,}.")
     return PoolReflection(stored_name(asked.project), asked.min_age_days, asked.target_tokens)
+
+
+async def _present(parts: Parts, pool_id: str, asked: PoolReflection) -> PoolReflection:
+    """Return a request with the present name of a project that was renamed."""
+    present = await renamed_project(parts, pool_id, asked.project)
+    return replace(asked, project=present) if present else asked
 
 
 async def _batch_tokens(parts: Parts) -> int:

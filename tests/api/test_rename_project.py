@@ -207,3 +207,24 @@ async def test_the_verbs_show_the_effect_first_and_delete_with_proof(client: htt
     gone = await run("project", "delete", "new", "--yes", "--json")
     assert gone.returncode == 0, gone.stdout + gone.stderr
     assert (await recalled(client, "mango"))["hits"] == []
+
+
+async def test_requests_that_name_a_project_as_before_mean_it(
+    client: httpx2.AsyncClient, owner_url: str, parts: Parts
+) -> None:
+    session = await fill(client, "old", "mango")
+    await said(client, session, "We chose Postgres for the billing service.")
+    await observed(client, session)
+    await rename(client, "old", "zebra")
+    hidden = (await client.post("/v1/quarantines", json={"project": "old"})).json()
+    assert hidden["memories"] > 0
+    await client.delete(f"/v1/quarantines/{hidden['id']}")
+    condensed = (await client.post("/v1/reflect", json={"project": "old", "min_age_days": 0, "dry_run": True})).json()
+    assert [batch["project"] for batch in condensed["batches"]] == ["zebra"]
+    refused = await client.post("/v1/forget", json={"project": "old"})
+    assert (refused.status_code, "zebra" in refused.json()["detail"]) == (404, True), (
+        "after a merge it would be too much"
+    )
+    key = await create_key(parts, name="laptop", pool="default", project="old")
+    assert key.project == "zebra"
+    assert places(owner_url) == {"zebra"}

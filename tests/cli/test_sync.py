@@ -365,6 +365,10 @@ async def test_the_verb_reports_and_exits_with_1_if_a_person_is_needed(synced: S
     done = await asyncio.to_thread(esker, "sync", str(synced.folder), "--project", "shop", "--delete", **there)
     assert (done.returncode, "Forget: 1 memory" in done.stdout) == (0, True)
     assert (await synced.live()).keys() == {"Of all."}
+    await synced.remember("The gate is blue.")
+    await synced.client.post("/v1/projects/rename", json={"project": "shop", "name": "store"})
+    done = await asyncio.to_thread(esker, "sync", str(synced.folder), "--project", "Shop", "--json", **there)
+    assert (done.returncode, json.loads(done.stdout)["files"]) == (0, ["store/notes.md"])
     wrong = await asyncio.to_thread(esker, "sync", str(synced.folder), "--delete", "--restore", **there)
     assert wrong.returncode == 2
 
