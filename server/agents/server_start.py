@@ -72,17 +72,18 @@ class Autostart:
         except (OSError, ValueError, TypeError) as error:
             raise Misconfigured(f"{self.path} cannot be read: {error}.") from error
 
-    def start(self, url: str) -> bool:
+    def start(self, url: str, *, despite_failure: bool = False) -> bool:
         """Start the server at `url` if nothing listens, and wait for it; return whether this process started one.
 
-        Of many processes at once one starts it, and the others return at once. Raises Misconfigured, OSError.
+        Of many processes at once one starts it, and the others return at once; so do all for a while after a start that
+        failed, unless `despite_failure`. Raises Misconfigured, OSError.
         """
         wanted = self.command()
         if wanted is None or wanted.url != url or is_listening(url):
             return False
         with self._alone() as alone:
             # Another process may have started it since.
-            if not alone or is_listening(url) or self._failed_lately():
+            if not alone or is_listening(url) or (self._failed_lately() and not despite_failure):
                 return False
             process = self._run(wanted)
             deadline = time.monotonic() + _START_SECONDS
@@ -130,11 +131,12 @@ class Autostart:
 def is_alive(url: str) -> bool:
     """Return whether a server answers at an address."""
     parts = urlsplit(url)
-    connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=_CONNECT_SECONDS)
+    connect = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
+    connection = connect(parts.hostname or "", parts.port, timeout=_CONNECT_SECONDS)
     try:
-        connection.request("GET", "/livez")
+        connection.request("GET", f"{parts.path.rstrip('/')}/livez")
         return connection.getresponse().status == http.client.OK
-    except (OSError, http.client.HTTPException):
+    except (OSError, UnicodeError, http.client.HTTPException):  # a name may be too long for IDNA
         return False
     finally:
         connection.close()

@@ -88,10 +88,17 @@ def start(as_json: AsJson = False) -> None:
     if manager.state().installed:
         manager.require()
         manager.start()
-    elif autostart.command() is None:
+    elif (kept := autostart.command()) is None:
         raise NotFound("No service is installed.", hint=_INSTALL)
-    elif autostart.start(client.url) and not is_alive(client.url):
-        raise Unavailable("The server did not start.", hint="`esker logs` shows why.")
+    elif kept.url != client.url:
+        raise Conflict(
+            f"Hooks start the server at {kept.url}, and ESKER_URL is {client.url}.",
+            hint="Unset ESKER_URL, or have them start another server: `esker service autostart on`.",
+        )
+    else:
+        autostart.start(client.url, despite_failure=True)
+        if not is_alive(client.url):
+            raise Unavailable(f"No server answers at {client.url}.", hint="`esker logs` shows why.")
     if as_json:
         print_json({"started": True})
     else:

@@ -5,6 +5,7 @@ import os
 import socket
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -110,3 +111,22 @@ def test_nothing_is_started_unless_the_user_said_so_and_for_that_address_alone(h
         here.autostart.start(here.url)
     assert here.autostart.drop()
     assert (here.autostart.start(here.url), here.starts) == (False, [])
+
+
+def test_a_server_is_asked_as_its_address_says() -> None:
+    """With TLS for https, and below the path of a proxy."""
+    asked: list[bytes] = []
+
+    def answer(listener: socket.socket) -> None:
+        with listener.accept()[0] as client:
+            asked.append(client.recv(1000))
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        for scheme in ("http", "https"):
+            server = threading.Thread(target=answer, args=(listener,))
+            server.start()
+            assert not is_alive(f"{scheme}://127.0.0.1:{listener.getsockname()[1]}/memory/")
+            server.join()
+    assert asked[0].startswith(b"GET /memory/livez ")
+    assert asked[1].startswith(b"\x16"), "the first byte of TLS"
+    assert not is_alive(f"http://{'a' * 70}.example")

@@ -206,6 +206,11 @@ def test_a_server_that_hooks_may_start_is_started_and_stopped_by_hand(machine: M
         stopped = machine.run("stop", **more)
     assert stopped == {"stopped": True}
     assert "No server runs" in machine.run("stop", **more)["error"]
+    more["ESKER_DATA_DIR"] = "/proc/none"
+    machine.run("autostart", "on", **more)
+    for _ in range(2):
+        assert "No server answers" in machine.run("start", **more)["error"], "a start by hand is tried again"
+    assert "ESKER_URL is" in machine.run("start", **{**more, "ESKER_URL": "http://127.0.0.1:1"})["error"]
     machine.run("autostart", "off", **more)
     assert "No service is installed" in machine.run("start", **more)["error"]
     assert "not on this machine" in machine.run("autostart", "on", ESKER_URL="https://memory.example")["error"]
