@@ -20,6 +20,8 @@ _SPECIAL = re.compile(r'["\\$`]')
 _UNSAFE = {*"\"'\\$"}
 """Characters that systemd refuses in the name of a program, or takes for itself."""
 _LINE_ENDS = re.compile(r"[\x00-\x1f\x7f]")
+# Bytes that are not UTF-8, as Python holds them, and characters that XML does not have.
+_NO_TEXT = re.compile(r"[\ud800-\udfff\ufffe\uffff]")
 
 
 def kept_environment(environ: Mapping[str, str], data_dir: Path, state_dir: Path) -> dict[str, str]:
@@ -39,12 +41,19 @@ def kept_environment(environ: Mapping[str, str], data_dir: Path, state_dir: Path
 
 
 def environment_file(environment: Mapping[str, str]) -> str:
-    """Return variables as systemd reads them from a file."""
+    """Return variables as systemd reads them from a file. Raises Misconfigured for a value that is not text."""
+    _check_text(environment)
     lines = [f"# {MARK}"]
     for name, value in environment.items():
         escaped = _SPECIAL.sub(r"\\\g<0>", value)
         lines.append(f'{name}="{escaped}"')
     return "".join(f"{line}\n" for line in lines)
+
+
+def _check_text(environment: Mapping[str, str]) -> None:
+    for name, value in environment.items():
+        if _NO_TEXT.search(value):
+            raise Misconfigured(f"{name} is not UTF-8, so no service can have it.", hint="Change or unset it.")
 
 
 def unit(command: Sequence[str], environment: Path) -> str:
@@ -78,16 +87,21 @@ def _argument(text: str) -> str:
 
 
 def _path(path: Path) -> str:
-    if _LINE_ENDS.search(str(path)) or _UNSAFE & {*str(path)}:
+    if _LINE_ENDS.search(str(path)) or _NO_TEXT.search(str(path)) or _UNSAFE & {*str(path)}:
         raise Misconfigured(
-            f"systemd cannot use {str(path)!r}: its name has a quote, a backslash, a dollar or a control character.",
+            f"systemd cannot use {str(path)!r}: its name has a quote, a backslash, a dollar or a control character, or"
+            " is not UTF-8.",
             hint="Install Esker, and keep its settings, in a directory without one.",
         )
     return str(path).replace("%", "%%")
 
 
 def property_list(command: Sequence[str], environment: Mapping[str, str], log: Path) -> str:
-    """Return the agent of launchd that runs a command, as a property list; its output goes into `log`."""
+    """Return the agent of launchd that runs a command, as a property list; its output goes into `log`.
+
+    Raises Misconfigured for a value that is not text.
+    """
+    _check_text({**environment, "The path of the log": str(log)})
     agent = {
         "Label": NAME,
         "ProgramArguments": list(command),

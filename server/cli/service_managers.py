@@ -76,7 +76,9 @@ class Systemd:
     name = "systemd"
 
     def __init__(self, environ: Mapping[str, str]) -> None:
-        config = expanded(Path(environ.get("XDG_CONFIG_HOME") or "~/.config"))
+        named = Path(environ.get("XDG_CONFIG_HOME", ""))
+        # A relative path is to be ignored, and no unit can have one.
+        config = named if named.is_absolute() else expanded(Path("~/.config"))
         self._unit = config / "systemd" / "user" / f"{NAME}.service"
         self._environment = config / "esker" / "service.env"
 
@@ -93,7 +95,7 @@ class Systemd:
         _systemctl("restart", self._unit.name)
 
     def uninstall(self) -> list[Path]:
-        if self._unit.exists():
+        if _is_ours(self._unit):
             _systemctl("disable", "--now", self._unit.name)
         removed = _remove([self._unit, self._environment])
         _systemctl("daemon-reload")
@@ -106,7 +108,7 @@ class Systemd:
         _systemctl("stop", self._unit.name)
 
     def state(self) -> ServiceState:
-        if not self._unit.exists():
+        if not _is_ours(self._unit):
             return ServiceState(installed=False, running=False)
         try:
             shown = _systemctl("show", self._unit.name, "--property=ActiveState,MainPID")
@@ -158,7 +160,7 @@ class Launchd:
         _run_or_explain(["launchctl", "bootout", self._target], "launchd did not stop the service")
 
     def state(self) -> ServiceState:
-        if not self._agent.exists():
+        if not _is_ours(self._agent):
             return ServiceState(installed=False, running=False)
         try:
             shown = _run_or_explain(["launchctl", "print", self._target], "launchd does not know the service")
@@ -178,17 +180,22 @@ def manager_of(platform: str, environ: Mapping[str, str], state_dir: Path) -> Se
 
 def _write(files: Mapping[Path, str]) -> None:
     for path in files:
-        if path.exists() and MARK not in path.read_text(encoding="utf-8", errors="replace"):
+        if path.exists() and not _is_ours(path):
             raise Conflict(f"{path} exists and was not written by Esker.", hint="Move it away, and try again.")
     for path, text in files.items():
         write_owner_only(path, text)
+
+
+def _is_ours(path: Path) -> bool:
+    """Whether a file is there and was written by `esker service install`."""
+    return path.is_file() and MARK in path.read_text(encoding="utf-8", errors="replace")
 
 
 def _remove(paths: Sequence[Path]) -> list[Path]:
     """Delete the files that Esker wrote, and return them."""
     removed: list[Path] = []
     for path in paths:
-        if path.exists() and MARK in path.read_text(encoding="utf-8", errors="replace"):
+        if _is_ours(path):
             path.unlink()
             removed.append(path)
     return removed

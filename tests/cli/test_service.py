@@ -136,8 +136,10 @@ def test_a_unit_that_somebody_else_wrote_stays_as_it_is(machine: Machine) -> Non
     (machine.home / UNIT).parent.mkdir(parents=True)
     (machine.home / UNIT).write_text("mine\n")
     assert "was not written by Esker" in machine.run("install")["error"]
-    machine.run("uninstall")
-    assert (machine.home / UNIT).read_text() == "mine\n"
+    assert not machine.run("status")["installed"]
+    for verb in ("stop", "uninstall"):
+        assert "error" in machine.run(verb, ESKER_DATA_DIR=str(machine.home / "data"))
+    assert ((machine.home / UNIT).read_text(), machine.calls) == ("mine\n", [])
 
 
 @pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="systemd is not installed")
@@ -160,6 +162,20 @@ def test_values_that_a_file_of_variables_cannot_hold_are_refused(tmp_path: Path)
     with pytest.raises(Misconfigured, match="quote"):
         unit(['/opt/"/python'], tmp_path / "service.env")
     assert environment_file({"A": "b"}).endswith('\nA="b"\n')
+    for no_text in ("/b\udcff", "\ufffe"):
+        with pytest.raises(Misconfigured, match="PATH is not UTF-8"):
+            environment_file({"PATH": no_text})
+        with pytest.raises(Misconfigured, match="PATH is not UTF-8"):
+            property_list(["x"], {"PATH": no_text}, Path("/log"))
+    with pytest.raises(Misconfigured, match="UTF-8"):
+        unit(["/opt/python"], Path("/b\udcff"))
+
+
+def test_the_files_are_in_the_home_if_the_folder_of_settings_is_not_absolute(machine: Machine) -> None:
+    assert [*machine.run("install", "--dry-run", XDG_CONFIG_HOME="here")["files"]] == [
+        str(machine.home / ENVIRONMENT),
+        str(machine.home / UNIT),
+    ]
 
 
 def test_on_macos_the_agent_of_launchd_has_the_settings_and_is_closed_to_others(
