@@ -421,3 +421,10 @@ async def test_a_new_file_goes_where_nothing_is(synced: Synced, tmp_path: Path) 
     assert ({*report.files}, list(outside.iterdir())) == (places, [])
     assert {path: data for path, data in synced.files().items() if path in before} == before
     assert (await synced.sync()).files == []
+
+
+def test_large_files_without_memories_are_not_parsed(tmp_path: Path) -> None:
+    (tmp_path / "mine.md").write_text("- A.\n- B.\n")
+    (tmp_path / "copied.md").write_text(f"- A. <!-- mem_{'0' * 26} -->\n- B.\n")
+    blocks = {name: len(document.blocks) for name, document in sync_files.read_folder(tmp_path).documents.items()}
+    assert blocks == {"mine.md": 1, "copied.md": 3}
