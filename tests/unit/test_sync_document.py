@@ -73,6 +73,7 @@ def test_what_is_written_is_read_back_exactly(rows: list[tuple[str, SyncLine]]) 
 
 
 @given(st.lists(st.sampled_from([*HOSTILE, "- 🟡 mine <!-- mem_0 -->", "- "]), max_size=12), ROWS, LINES)
+@example(["```", "- a bullet"], [("mem_0", SyncLine("a\n```", "high", False))], SyncLine("b", "high", False))
 def test_text_of_a_person_is_kept_when_memories_change(
     parts: list[str], rows: list[tuple[str, SyncLine]], own: SyncLine
 ) -> None:

@@ -21,7 +21,8 @@ TITLES: dict[Kind, str] = {
 _KINDS: dict[str, Kind] = {kind: kind for kind in TITLES}
 _BYTE_ORDER_MARK = "\ufeff"
 _KEY = re.compile(r"esker_(pool|project|kind):[ \t]*(.*?)[ \t]*$")
-_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
+# Lines of a memory are indented by two, and neither open nor close a fence of a person.
+_FENCE = re.compile(r" ?(`{3,}|~{3,})")
 _RULE = re.compile(r" {0,3}([-*_])(?:[ \t]*\1){2,}[ \t]*$")
 # A line that ends a bullet even if no empty line is before it; other text belongs to the paragraph of the bullet.
 _BLOCK = re.compile(r" {0,3}(?:#{1,6}(?:[ \t]|$)|>|\||<!--|=+[ \t]*$|-+[ \t]*$|\d{1,9}[.)][ \t])")
@@ -162,9 +163,9 @@ def _blocks(lines: Sequence[str], place: int) -> Iterable[Bullet | str]:
         line = lines[place]
         end = place + 1
         if line.startswith(_CONFLICT):
-            end = _closed(lines, place, _CONFLICT_END, _CONFLICT)
+            end = _closed(lines, place, re.compile(rf"[ \t]*{_CONFLICT_END}"), _CONFLICT)
         elif fence := _FENCE.match(line):
-            end = _closed(lines, place, fence[1])
+            end = _closed(lines, place, re.compile(rf" ?{fence[1]}"))
         elif is_bullet(line) and not _RULE.match(line):
             end = _end_of_bullet(lines, place)
             text, priority, ids = parsed(list(lines[place:end]))
@@ -176,13 +177,13 @@ def _blocks(lines: Sequence[str], place: int) -> Iterable[Bullet | str]:
         place = end
 
 
-def _closed(lines: Sequence[str], start: int, mark: str, beginning: str | None = None) -> int:
+def _closed(lines: Sequence[str], start: int, mark: re.Pattern[str], beginning: str | None = None) -> int:
     """Return where a block ends whose last line begins with `mark`; if it is not closed, it is one line long.
 
     A line with the `beginning` of another block means that this one is not closed.
     """
     for place in range(start + 1, len(lines)):
-        if lines[place].strip().startswith(mark):
+        if mark.match(lines[place]):
             return place + 1
         if beginning and lines[place].startswith(beginning):
             break
