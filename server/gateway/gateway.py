@@ -18,9 +18,10 @@ from starlette.types import Receive, Scope, Send
 from esker.server.core.config.gateway_rules import UPSTREAMS
 from esker.server.core.errors import EskerError, InvalidInput
 from esker.server.core.records import Principal
+from esker.server.gateway.backlog import Exchange
 from esker.server.gateway.encodings import MOST_BYTES
 from esker.server.gateway.identity import KnownTurn, identified
-from esker.server.gateway.keeping import Exchange, Keeper
+from esker.server.gateway.keeping import Keeper
 from esker.server.gateway.prompts import Prompts
 from esker.server.gateway.protocols import protocol_of
 from esker.server.gateway.reading import ModelRequest, Unread, read_answer, read_request
@@ -177,7 +178,8 @@ class Gateway:
             said = [*read.conversation.turns, *(answer.turns if answer and answer.whole else ())]
             turns = await asyncio.to_thread(identified, said)
             self._histories.note(_owner(who, read.caller), placed.session.external_id, turns)
-            self._keeper.keep(Exchange(who, placed.session, turns, placed.is_fork, answer))
+            size = len(read.text) + len(copy)
+            self._keeper.keep(Exchange(who, placed.session, turns, placed.is_fork, answer, size))
         except (EskerError, ValueError, RecursionError) as error:
             log.warning("An exchange of %s was not kept: %s", read.caller.client, error)
             self._count("not kept")

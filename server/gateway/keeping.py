@@ -1,21 +1,20 @@
 """Keeping what passed through the gateway: the turns of a conversation, and the tokens that each call used.
 
-It happens behind the request. A session's exchanges are kept in their order; one that cannot be kept is tried again
-for some minutes, since nothing but its answer comes again with the next request.
+It happens behind the request. A session's exchanges are kept in their order; while the database is away they wait.
 """
 
 import asyncio
 import logging
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from esker.server.core.conversation.records import IdScope
 from esker.server.core.errors import EskerError, InvalidInput, NotFound, Unavailable
 from esker.server.core.json_input import clean_json
 from esker.server.core.records import Principal
+from esker.server.gateway.backlog import Backlog, Exchange, Key, key_of
 from esker.server.gateway.identity import KnownTurn
-from esker.server.gateway.records import ModelAnswer
 from esker.server.usecases.binding import parts_for
 from esker.server.usecases.ingest import IncomingMessage, ingest
 from esker.server.usecases.open_session import SessionRequest, open_session
@@ -24,23 +23,12 @@ from esker.server.usecases.record_usage import UsageRequest, record_usage
 
 log = logging.getLogger(__name__)
 
-_MOST_WAITING = 500
 _BATCH = 500
-_PAUSES = (1.0, 5.0, 20.0, 60.0, 180.0)
+# Seconds between tries while the database is away; the last pause is repeated.
+_PAUSES = (1.0, 2.0, 5.0, 10.0, 30.0)
 _MOST_SESSIONS = 5_000
 # Seconds that the end of the server waits for what is not kept yet.
 _LAST_SECONDS = 5.0
-
-
-@dataclass(frozen=True, slots=True)
-class Exchange:
-    """A request and its answer; `turns` are those of both. `is_fork`: it may begin with turns of another session."""
-
-    who: Principal
-    session: SessionRequest
-    turns: Sequence[KnownTurn]
-    is_fork: bool
-    answer: ModelAnswer | None
 
 
 @dataclass(slots=True)
@@ -50,10 +38,6 @@ class KnownSession:
     id: str
     is_ours: bool
     kept: str = ""
-    waiting: "asyncio.Future[None] | None" = field(default=None)
-
-
-Key = tuple[str, str | None, str, str]
 
 
 class Keeper:
@@ -62,7 +46,9 @@ class Keeper:
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
         self._sessions: OrderedDict[Key, KnownSession] = OrderedDict()
-        self._last: dict[Key, asyncio.Task[None]] = {}
+        self._backlog = Backlog()
+        self._has_dropped = False
+        self._tasks: dict[Key, asyncio.Task[None]] = {}
 
     async def session(self, who: Principal, asked: SessionRequest) -> KnownSession:
         """Find or open a session. Raises EskerError."""
@@ -82,49 +68,62 @@ class Keeper:
 
     def keep(self, exchange: Exchange) -> None:
         """Keep an exchange after those of its session that came before it."""
-        if len(self._last) >= _MOST_WAITING:
-            self._parts.instruments.gateway_requests.labels("not kept").inc()
-            return
-        key = key_of(exchange.who, exchange.session)
-        before = self._last.get(key)
-        task = asyncio.create_task(self._kept_after(before, exchange))
-        self._last[key] = task
-        task.add_done_callback(lambda done: self._last.pop(key, None) if self._last.get(key) is done else None)
+        if dropped := self._backlog.add(exchange):
+            self._count(dropped)
+            if not self._has_dropped:
+                self._has_dropped = True
+                log.warning("More exchanges wait to be stored than fit into memory: the oldest ones are not kept")
+        if exchange.key not in self._tasks:
+            self._tasks[exchange.key] = asyncio.create_task(self._keep_all(exchange.key))
 
     async def close(self) -> None:
         """Wait a little for what is not kept yet."""
-        tasks = list(self._last.values())
+        tasks = list(self._tasks.values())
         if not tasks:
             return
         _, late = await asyncio.wait(tasks, timeout=_LAST_SECONDS)
         for task in late:
             task.cancel()
         await asyncio.gather(*late, return_exceptions=True)
+        if len(self._backlog):
+            log.warning("%d exchanges could not be stored before the end of the server", len(self._backlog))
 
-    async def _kept_after(self, before: "asyncio.Task[None] | None", exchange: Exchange) -> None:
-        if before:
-            await asyncio.wait([before])
-        for pause in (*_PAUSES, None):
-            try:
-                await self._keep(exchange)
-            except NotFound:
-                # The session was deleted. Its next request begins it again.
-                self.forget(key_of(exchange.who, exchange.session))
-            except Unavailable as error:
-                if pause is not None:
-                    await asyncio.sleep(pause)
+    async def _keep_all(self, key: Key) -> None:
+        """Store the exchanges of a session in their order; while the database is away they wait."""
+        failures = 0
+        try:
+            while first := self._backlog.first(key):
+                if await self._is_done(first.exchange):
+                    self._backlog.remove(first.number)
+                    failures = 0
                     continue
-                self._failed(exchange, error)
-            except EskerError as error:
-                self._failed(exchange, error)
-            except Exception:
-                log.exception("An exchange of %s was not kept", exchange.session.client)
-                self._parts.instruments.gateway_requests.labels("not kept").inc()
-            return
+                # An exchange that the next one continues loses its turns while it waits, unless they are held here.
+                del first
+                await asyncio.sleep(_PAUSES[min(failures, len(_PAUSES) - 1)])
+                failures += 1
+        finally:
+            del self._tasks[key]
+        self._has_dropped = self._has_dropped and len(self._backlog) > 0
 
-    def _failed(self, exchange: Exchange, error: EskerError) -> None:
-        log.warning("An exchange of %s was not kept: %s", exchange.session.client, error)
-        self._parts.instruments.gateway_requests.labels("not kept").inc()
+    async def _is_done(self, exchange: Exchange) -> bool:
+        """Store an exchange; False means that the database is away. One that Esker refuses is done, too."""
+        try:
+            await self._keep(exchange)
+        except NotFound:
+            # The session was deleted. Its next request begins it again.
+            self.forget(exchange.key)
+        except Unavailable:
+            return False
+        except EskerError as error:
+            log.warning("An exchange of %s was not kept: %s", exchange.session.client, error)
+            self._count()
+        except Exception:
+            log.exception("An exchange of %s was not kept", exchange.session.client)
+            self._count()
+        return True
+
+    def _count(self, exchanges: int = 1) -> None:
+        self._parts.instruments.gateway_requests.labels("not kept").inc(exchanges)
 
     async def _keep(self, exchange: Exchange) -> None:
         who, answer = exchange.who, exchange.answer
@@ -155,12 +154,7 @@ class Keeper:
                 await self._store(parts, who, session_id, turns[half:], scope)
                 return
             log.warning("A turn of session %s was not kept: %s", session_id, error)
-            self._parts.instruments.gateway_requests.labels("not kept").inc()
-
-
-def key_of(who: Principal, session: SessionRequest) -> Key:
-    """Return what tells sessions apart. A key of a project never gets what is remembered of another one."""
-    return who.pool_id, who.project, session.client, session.external_id
+            self._count()
 
 
 def _after(turns: Sequence[KnownTurn], history: str) -> Sequence[KnownTurn]:

@@ -9,10 +9,11 @@ from esker.server.core.context.prefix import HINT
 from esker.server.core.errors import NotFound, Unavailable
 from esker.server.core.json_input import as_object
 from esker.server.core.records import Principal
+from esker.server.gateway.backlog import key_of
 from esker.server.gateway.history import head_length, new_start, starts, tail_tokens
 from esker.server.gateway.identity import KnownTurn
 from esker.server.gateway.json_spans import items, members, without_items
-from esker.server.gateway.keeping import Keeper, KnownSession, key_of
+from esker.server.gateway.keeping import Keeper, KnownSession
 from esker.server.gateway.reading import ModelRequest
 from esker.server.gateway.records import Protocol
 from esker.server.usecases.binding import parts_for

@@ -16,6 +16,7 @@ from esker.server.usecases.authenticate import create_key
 from esker.server.usecases.parts import Parts
 from tests.gateway.test_manage import MANAGED, history, kept
 from tests.gateway.test_messages import SESSION, request, sent, stored, text
+from tests.support.api import until
 from tests.support.serving import serving_app
 from tests.support.silent_network import SilentNetwork, silent_network
 from tests.support.upstream import Said, Upstream, messages_stream
@@ -73,7 +74,7 @@ async def test_a_session_keeps_its_pack_and_its_turns_through_an_outage(setting:
     assert [each["text"] for each in await stored(setting.agent, SESSION, 4)][2:] == ["When does it close?", "Noon."]
 
 
-async def test_a_session_that_begins_in_an_outage_passes_as_it_came_and_is_kept_afterwards(
+async def test_a_session_that_begins_in_an_outage_passes_as_it_came_and_is_kept_in_order_afterwards(
     setting: Setting, provider: Upstream
 ) -> None:
     # The server knows its owner by an earlier request.
@@ -85,9 +86,20 @@ async def test_a_session_that_begins_in_an_outage_passes_as_it_came_and_is_kept_
     body = json.dumps(request(("user", "Who are you?"))).encode()
     assert (await sent(setting.agent, body, **other)).status_code == 200
     assert provider.arrived[1].body == body
+    provider.say(Said(messages_stream(text("Noon."), number=2)))
+    longer = [("user", "Who are you?"), ("assistant", [text("Hello.")]), ("user", "When does it close?")]
+    await sent(setting.agent, request(*longer), **other)
+    # The client has rewound its history.
+    provider.say(Said(messages_stream(text("At nine."), number=3)))
+    await sent(setting.agent, request(*longer[:2], ("user", "When does it open?")), **other)
     setting.mend()
-    kept = await stored(setting.agent, other["x-claude-code-session-id"], 2)
-    assert [each["text"] for each in kept] == ["Who are you?", "Hello."]
+    kept = await stored(setting.agent, other["x-claude-code-session-id"], 6)
+    said = ["Who are you?", "Hello.", "When does it close?", "Noon.", "When does it open?", "At nine."]
+    assert [each["text"] for each in kept] == said
+    path = f"/v1/sessions?external_id={other['x-claude-code-session-id']}"
+    [session] = (await setting.agent.get(path)).json()["sessions"]
+    shown = f"/v1/sessions/{session['id']}/memory"
+    await until(setting.agent, shown, lambda memory: (memory["usage"] or {}).get("calls") == 3)
 
 
 async def test_a_managed_history_stays_cut_through_an_outage(setting: Setting, provider: Upstream) -> None:
