@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from esker.server.agents.project import repository_path
-from esker.server.core.json_input import JsonObject, as_object
+from esker.server.core.json_input import JsonObject, as_object, clean_text
 from esker.server.gateway.records import Caller
 
 # How the name of a program (User-Agent) begins, and the client that it is.
@@ -19,6 +19,10 @@ _PROGRAMS = (
 )
 _ALWAYS_WITH_TOOLS = frozenset(client for _, client in _PROGRAMS)
 _SESSION_HEADERS = ("x-esker-session", "x-claude-code-session-id", "session-id", "session_id", "x-session-id")
+# The longest names that the REST API accepts, in characters.
+_MOST_OF_CLIENT = 64
+_MOST_OF_NAME = 512
+_MOST_OF_DIRECTORY = 4_096
 _OLD_USER_ID = re.compile(r"_session_([0-9a-f-]{36})$")
 _DIRECTORY = re.compile(
     r"(?:^|\n)\s*(?:- |# )?(?:Primary working directory|Working directory|Current working directory|cwd):\s*(/[^\n]+)"
@@ -40,6 +44,18 @@ def caller_of(headers: Mapping[str, str], document: JsonObject, instructions: Se
         project=headers.get("x-esker-project") or _remote_of(turn),
         agent=_agent(headers, turn),
     )
+
+
+def check_names(caller: Caller) -> None:
+    """Raise ValueError if a name of a sender is blank, longer than the REST API accepts, or cannot be stored."""
+    for name, most in (
+        (caller.client, _MOST_OF_CLIENT),
+        (caller.session_name, _MOST_OF_NAME),
+        (caller.project, _MOST_OF_NAME),
+        (caller.cwd, _MOST_OF_DIRECTORY),
+    ):
+        if name is not None and (not name.strip() or len(name) > most or clean_text(name) != name):
+            raise ValueError(f"{name[:40]!r} is blank, too long, or has characters that cannot be stored.")
 
 
 def is_aside(caller: Caller, offers_tools: bool) -> bool:

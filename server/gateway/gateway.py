@@ -148,8 +148,7 @@ class Gateway:
         caller = read.caller
         check_client(who, caller.client)
         turns: Sequence[KnownTurn] = ()
-        name = _session_name(caller)
-        place = Place(name) if name else None
+        place = Place(caller.session_name) if caller.session_name else None
         if place is None or read.mode == "manage":
             turns = await asyncio.to_thread(identified, read.conversation.turns)
         if place is None:
@@ -202,11 +201,6 @@ def _answer(read: ModelRequest, headers: Headers, copy: bytes) -> ModelAnswer | 
 
 def _owner(who: Principal, caller: Caller) -> str:
     return f"{who.pool_id}/{caller.client}"
-
-
-def _session_name(caller: Caller) -> str | None:
-    """Return the name of a session; a sub-agent has one of its own, as in its client's transcripts."""
-    return f"{caller.session}/agent-{caller.agent}" if caller.agent else caller.session
 
 
 def _target(scope: Scope) -> tuple[Mapping[str, str], str, str]:

@@ -8,7 +8,7 @@ from esker.server.agents.project import is_excluded, project_of
 from esker.server.core.config.gateway_rules import MODES, GatewayMode, mode_for
 from esker.server.core.config.settings import Settings
 from esker.server.core.json_input import JsonObject, as_object
-from esker.server.gateway.callers import caller_of, is_aside
+from esker.server.gateway.callers import caller_of, check_names, is_aside
 from esker.server.gateway.encodings import decoded
 from esker.server.gateway.records import Caller, Conversation, ModelAnswer, Protocol
 from esker.server.gateway.server_sent_events import read_events
@@ -43,6 +43,7 @@ def read_request(
     caller = caller_of(headers, document, conversation.instructions)
     if caller.project is None and caller.cwd:
         caller = replace(caller, project=project_of(caller.cwd))
+    check_names(caller)
     if is_aside(caller, conversation.offers_tools):
         raise Unread("aside")
     asked = MODES.get(headers.get("x-esker-mode", "").strip().lower())

@@ -75,3 +75,8 @@ class Caller:
     cwd: str | None = None
     project: str | None = None
     agent: str | None = None
+
+    @property
+    def session_name(self) -> str | None:
+        """The name of the session; a sub-agent has one of its own, as in its client's transcripts."""
+        return f"{self.session}/agent-{self.agent}" if self.agent else self.session
