@@ -15,7 +15,7 @@ import httpx2
 from starlette.datastructures import Headers
 from starlette.types import Receive, Scope, Send
 
-from esker.server.core.config.gateway_rules import UPSTREAMS
+from esker.server.core.config.gateway_rules import UPSTREAMS, read_mode
 from esker.server.core.errors import EskerError, InvalidInput
 from esker.server.core.records import Principal
 from esker.server.gateway.backlog import Exchange
@@ -79,17 +79,18 @@ class Gateway:
             return
         try:
             options, name, path = _target(scope)
+            headers = {**dict(Headers(scope=scope)), **options}
+            read_mode(headers.get("x-esker-mode", ""))
             address = self._upstreams.address(name, path, scope["query_string"])
             body = await _body(receive)
-            await _unless_gone(receive, self._pass_on(scope, address, path, options, body, send))
+            await _unless_gone(receive, self._pass_on(scope, address, path, headers, body, send))
         except EskerError as error:
             await problem_of(error)(scope, receive, send)
 
     async def _pass_on(
-        self, scope: Scope, address: str, path: str, options: Mapping[str, str], body: bytes, send: Send
+        self, scope: Scope, address: str, path: str, headers: Mapping[str, str], body: bytes, send: Send
     ) -> None:
         """Send a request on and stream the answer back. Raises Unavailable if the provider does not answer."""
-        headers = {**dict(Headers(scope=scope)), **options}
         who: Principal | None = scope["state"].get("principal")
         protocol = protocol_of(path) if scope["method"] == "POST" and who else None
         read = await self._read(protocol, headers, body) if protocol else None
@@ -97,6 +98,8 @@ class Gateway:
         if read and who and read.mode in ("pack", "manage"):
             placed, with_memory = await self._with_memory(who, read)
             sent = with_memory or body
+        elif read:
+            self._count("watched")
         given = sent_on(scope["headers"], is_rewritten=sent is not body)
         scope["state"]["body_is_read"]()
         async with self._upstreams.sent(scope["method"], address, given, sent) as answer:

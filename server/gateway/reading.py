@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from esker.server.agents.project import is_excluded, project_of
-from esker.server.core.config.gateway_rules import MODES, GatewayMode, mode_for
+from esker.server.core.config.gateway_rules import GatewayMode, mode_for, read_mode
 from esker.server.core.config.settings import Settings
 from esker.server.core.json_input import JsonObject, as_object
 from esker.server.gateway.callers import caller_of, check_names, is_aside
@@ -46,7 +46,7 @@ def read_request(
     check_names(caller)
     if is_aside(caller, conversation.offers_tools):
         raise Unread("aside")
-    asked = MODES.get(headers.get("x-esker-mode", "").strip().lower())
+    asked = read_mode(headers.get("x-esker-mode", ""))
     usual = asked or settings.gateway_mode
     # A sender that asks for it is not read, whatever the rules of the server say.
     mode = "off" if asked == "off" else mode_for(settings.gateway_rules, usual, caller.client, caller.project)

@@ -309,6 +309,43 @@ async def test_a_sender_that_wants_not_to_be_read_is_not_whatever_the_rules_say(
     assert (await agent.get("/v1/sessions")).json()["sessions"] == []
 
 
+@pytest.mark.parametrize(("address", "header"), [("", "Off-ish"), ("~mode=zz/", "pack")])
+async def test_a_mode_that_does_not_exist_is_refused_and_never_the_usual_one(
+    agent: httpx2.AsyncClient, provider: Upstream, address: str, header: str
+) -> None:
+    headers = {**CLAUDE, "x-esker-mode": header}
+    answer = await agent.post(f"/gateway/{address}model/v1/messages", json=request(("user", "Hi.")), headers=headers)
+    assert answer.status_code == 422
+    assert "off, watch, pack, manage" in answer.json()["detail"]
+    assert provider.arrived == []
+
+
+async def test_a_watched_request_passes_byte_for_byte_and_is_kept_and_counted(
+    agent: httpx2.AsyncClient, provider: Upstream
+) -> None:
+    await agent.post("/v1/memories", json={"content": "The shop deploys on Fridays.", "kind": "manual"})
+    provider.say(Said(messages_stream(text("Hello."))))
+    before = await counted(agent, "watched")
+    body = json.dumps(request(("user", "Hi."))).encode()
+    await sent(agent, body, **{"x-esker-mode": "Watch"})
+    assert provider.arrived[0].body == body
+    assert await counted(agent, "watched") == before + 1
+    assert [each["text"] for each in await stored(agent, SESSION, 2)] == ["Hi.", "Hello."]
+
+
+@pytest.mark.parametrize(("name", "value"), [("client", "c" * 65), ("session", "s" * 513), ("project", "p" * 513)])
+async def test_a_request_with_a_name_that_cannot_be_stored_passes_unread(
+    agent: httpx2.AsyncClient, provider: Upstream, name: str, value: str
+) -> None:
+    provider.say(Said(messages_stream(text("Hello."))))
+    before = await counted(agent, "not understood")
+    body = json.dumps(request(("user", "Hi."))).encode()
+    assert (await sent(agent, body, **{f"x-esker-{name}": value})).status_code == 200
+    assert provider.arrived[0].body == body
+    assert await counted(agent, "not understood") == before + 1
+    assert (await agent.get("/v1/sessions")).json()["sessions"] == []
+
+
 async def counted(agent: httpx2.AsyncClient, outcome: str) -> float:
     """Return how many requests had an outcome."""
     lines = (await agent.get("/metrics")).text.splitlines()

@@ -7,6 +7,7 @@ from fnmatch import fnmatchcase
 from typing import Literal, get_args
 from urllib.parse import urlsplit
 
+from esker.server.core.errors import InvalidInput
 from esker.server.core.project_names import project_name
 
 GatewayMode = Literal["off", "watch", "pack", "manage"]
@@ -72,6 +73,19 @@ def read_rules(text: str) -> tuple[GatewayRule, ...]:
             )
         found.append(GatewayRule(client, project_name(project) or None, MODES[mode]))
     return tuple(found)
+
+
+def read_mode(text: str) -> GatewayMode | None:
+    """Return a mode that a sender asks for, in any case; None for an empty text. Raises InvalidInput.
+
+    A mode that is misspelt must not become the usual one: the sender may have meant `off`.
+    """
+    name = text.strip().lower()
+    if not name:
+        return None
+    if name not in MODES:
+        raise InvalidInput(f"{text[:40]!r} is not a mode of the gateway; the modes are: {', '.join(MODES)}.")
+    return MODES[name]
 
 
 def mode_for(rules: Sequence[GatewayRule], usual: GatewayMode, client: str, project: str | None) -> GatewayMode:
