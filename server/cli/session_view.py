@@ -75,18 +75,30 @@ def _say_errors(jobs: list[JsonObject]) -> None:
 
 def _show_usage(usage: JsonObject) -> None:
     saved, share = usage["savings"], usage["cache_hit_share"]
-    say("\nUsage, as reported by the client")
+    say(f"\nUsage, {_counted_by(usage)}")
     sent = f"{counted(saved['sent_tokens'], 'token')} sent, {usage['output_tokens']:,} written"
     cached = "" if share is None else f"; {share:.0%} read from the cache"
     lost = f"; the cached prefix was missing {counted(usage['prefix_lost'], 'time')}" if usage["prefix_lost"] else ""
     say(f"{counted(usage['calls'], 'call')}: {sent}{cached}{lost}")
     more = "more" if saved["left_out_tokens"] >= 0 else "fewer"
     raw = counted(saved["raw_tokens"], "token")
-    say(f"Sending all messages with every call: {raw}, {abs(saved['left_out_tokens']):,} {more}")
+    if saved["left_out_tokens"]:
+        say(f"Sending all messages with every call: {raw} by estimate, {abs(saved['left_out_tokens']):,} {more}")
+    else:
+        say("The requests went as the client sent them, so nothing was saved")
     if saved["saved_usd"] is not None:
         priced = counted(saved["priced_calls"], "call")
         money = f"${saved['cost_usd']:.4f} instead of ${saved['raw_cost_usd']:.4f}"
         say(f"{money} over {priced} with a known price: ${saved['saved_usd']:.4f} saved")
+
+
+def _counted_by(usage: JsonObject) -> str:
+    """Return who told the tokens of a session's calls."""
+    if not usage["gateway_calls"]:
+        return "as reported by the client"
+    if usage["gateway_calls"] == usage["calls"]:
+        return "as the provider counted it, read by the gateway"
+    return f"as reported by the client, and for {counted(usage['gateway_calls'], 'call')} read by the gateway"
 
 
 def _when(moment: str) -> str:

@@ -76,6 +76,7 @@ PANELS: dict[str, dict[str, tuple[str, str]]] = {
     "Look into it": {
         "audit": ("audit", "Show who wrote, read in bulk, exported, forgot or changed keys, newest first."),
         "spend": ("spend", "Show the cost of language models, and the daily cap."),
+        "savings": ("savings", "Show the tokens of clients' model calls beside those of the raw histories."),
         "eval": ("evaluation", "Measure how well a pool's memory can be found, and report faults."),
         "bench": ("bench", "Measure Esker's speed on this machine, each figure beside its floor."),
     },

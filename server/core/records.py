@@ -55,6 +55,11 @@ class TokenUse:
     cache_write_tokens: int = 0
     cache_read_tokens: int = 0
 
+    @property
+    def sent_tokens(self) -> int:
+        """All tokens that the model read, cached or not."""
+        return self.input_tokens + self.cache_write_tokens + self.cache_read_tokens
+
 
 @dataclass(frozen=True, slots=True)
 class Memory:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from esker.server.core.context.usage import UNCHANGED, RequestChange
 from esker.server.core.records import Principal
 from esker.server.gateway.identity import KnownTurn
 from esker.server.gateway.records import ModelAnswer
@@ -21,7 +22,7 @@ Key = tuple[str, str | None, str, str]
 class Exchange:
     """A request and its answer. `turns` are those of both, and came in `size` bytes.
 
-    `is_fork`: it may begin with turns of another session.
+    `is_fork`: it may begin with turns of another session. `change` is what the gateway changed in the request.
     """
 
     who: Principal
@@ -30,6 +31,7 @@ class Exchange:
     is_fork: bool
     answer: ModelAnswer | None
     size: int
+    change: RequestChange = UNCHANGED
 
     @property
     def key(self) -> Key:

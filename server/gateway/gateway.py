@@ -16,13 +16,14 @@ from starlette.datastructures import Headers
 from starlette.types import Receive, Scope, Send
 
 from esker.server.core.config.gateway_rules import UPSTREAMS, read_mode
+from esker.server.core.context.usage import UNCHANGED, RequestChange
 from esker.server.core.errors import EskerError, InvalidInput
 from esker.server.core.records import Principal
 from esker.server.gateway.backlog import Exchange
 from esker.server.gateway.encodings import MOST_BYTES
 from esker.server.gateway.identity import KnownTurn, identified
 from esker.server.gateway.keeping import Keeper
-from esker.server.gateway.prompts import Prompts
+from esker.server.gateway.prompts import Prompts, Remade
 from esker.server.gateway.protocols import protocol_of
 from esker.server.gateway.reading import ModelRequest, Unread, read_answer, read_request
 from esker.server.gateway.records import Caller, ModelAnswer, Protocol
@@ -94,13 +95,13 @@ class Gateway:
         who: Principal | None = scope["state"].get("principal")
         protocol = protocol_of(path) if scope["method"] == "POST" and who else None
         read = await self._read(protocol, headers, body) if protocol else None
-        placed, sent = None, body
+        placed, remade = None, None
         if read and who and read.mode in ("pack", "manage"):
-            placed, with_memory = await self._with_memory(who, read)
-            sent = with_memory or body
+            placed, remade = await self._with_memory(who, read)
         elif read:
             self._count("watched")
-        given = sent_on(scope["headers"], is_rewritten=sent is not body)
+        sent = remade.text.encode() if remade else body
+        given = sent_on(scope["headers"], is_rewritten=remade is not None)
         scope["state"]["body_is_read"]()
         async with self._upstreams.sent(scope["method"], address, given, sent) as answer:
             copy = _Copy()
@@ -112,7 +113,8 @@ class Gateway:
             finally:
                 # Some clients close the connection as soon as they have read the last event.
                 if read and who and answer.status_code == 200:
-                    self._keep_soon(who, read, placed, Headers(raw=sent_back(answer.headers.raw)), copy.bytes)
+                    change = remade.change if remade else UNCHANGED
+                    self._keep_soon(who, read, placed, change, Headers(raw=sent_back(answer.headers.raw)), copy.bytes)
 
     async def _read(self, protocol: Protocol, headers: Mapping[str, str], body: bytes) -> ModelRequest | None:
         """Return a request; None if it is not understood, or nothing of it may be read."""
@@ -130,11 +132,11 @@ class Gateway:
             self._count("failed")
         return None
 
-    async def _with_memory(self, who: Principal, read: ModelRequest) -> tuple[_Placed | None, bytes | None]:
-        """Return the session of a request, and its body with what memory adds; None if there is nothing to add."""
+    async def _with_memory(self, who: Principal, read: ModelRequest) -> tuple[_Placed | None, Remade | None]:
+        """Return the session of a request, and its text with what memory adds; None if there is nothing to add."""
         try:
             placed = await self._placed(who, read)
-            text = await self._prompts.with_memory(who, read, placed.session, placed.turns)
+            remade = await self._prompts.with_memory(who, read, placed.session, placed.turns)
         except (EskerError, TimeoutError, ValueError, RecursionError) as error:
             log.warning("A request of %s was sent on without its pack: %s", read.caller.client, error)
             self._count("failed")
@@ -143,8 +145,8 @@ class Gateway:
             log.exception("A request of %s was sent on without its pack", read.caller.client)
             self._count("failed")
             return None, None
-        self._count("with pack" if text else "without pack")
-        return placed, text.encode() if text else None
+        self._count("with pack" if remade else "without pack")
+        return placed, remade
 
     async def _placed(self, who: Principal, read: ModelRequest) -> _Placed:
         """Return the session of a request. Raises Forbidden for a client or project that the key is not for."""
@@ -164,15 +166,27 @@ class Gateway:
         )
 
     def _keep_soon(
-        self, who: Principal, read: ModelRequest, placed: _Placed | None, headers: Headers, copy: bytes
+        self,
+        who: Principal,
+        read: ModelRequest,
+        placed: _Placed | None,
+        change: RequestChange,
+        headers: Headers,
+        copy: bytes,
     ) -> None:
         """Keep an exchange in a task of its own, which goes on when the client is gone."""
-        task = asyncio.create_task(self._keep(who, read, placed, headers, copy))
+        task = asyncio.create_task(self._keep(who, read, placed, change, headers, copy))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
     async def _keep(
-        self, who: Principal, read: ModelRequest, placed: _Placed | None, headers: Headers, copy: bytes
+        self,
+        who: Principal,
+        read: ModelRequest,
+        placed: _Placed | None,
+        change: RequestChange,
+        headers: Headers,
+        copy: bytes,
     ) -> None:
         try:
             placed = placed or await self._placed(who, read)
@@ -181,7 +195,7 @@ class Gateway:
             turns = await asyncio.to_thread(identified, said)
             self._histories.note(_owner(who, read.caller), placed.session.external_id, turns)
             size = len(read.text) + len(copy)
-            self._keeper.keep(Exchange(who, placed.session, turns, placed.is_fork, answer, size))
+            self._keeper.keep(Exchange(who, placed.session, turns, placed.is_fork, answer, size, change))
         except (EskerError, ValueError, RecursionError) as error:
             log.warning("An exchange of %s was not kept: %s", read.caller.client, error)
             self._count("not kept")

@@ -137,7 +137,7 @@ class Keeper:
             if exchange.turns:
                 session.kept = exchange.turns[-1].history
         if answer and answer.used:
-            used = UsageRequest(answer.used, answer.model, answer.id)
+            used = UsageRequest(answer.used, answer.model, answer.id, exchange.change)
             await record_usage(parts, who.pool_id, session.id, used)
 
     async def _store(

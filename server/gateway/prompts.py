@@ -3,14 +3,16 @@
 import asyncio
 from collections import OrderedDict
 from collections.abc import Sequence
-from typing import Generic, TypeVar
+from dataclasses import dataclass
+from typing import Generic, NamedTuple, TypeVar
 
 from esker.server.core.context.prefix import HINT
+from esker.server.core.context.usage import RequestChange
 from esker.server.core.errors import NotFound, Unavailable
 from esker.server.core.json_input import as_object
 from esker.server.core.records import Principal
 from esker.server.gateway.backlog import key_of
-from esker.server.gateway.history import head_length, new_start, starts, tail_tokens
+from esker.server.gateway.history import head_length, new_start, starts, tail_tokens, tokens_of
 from esker.server.gateway.identity import KnownTurn
 from esker.server.gateway.json_spans import items, members, without_items
 from esker.server.gateway.keeping import Keeper, KnownSession
@@ -43,6 +45,28 @@ class _Remembered(OrderedDict[str, _Value], Generic[_Value]):
             self.popitem(last=False)
 
 
+@dataclass(frozen=True, slots=True)
+class Remade:
+    """The text of a request with what memory adds, and the tokens of the change."""
+
+    text: str
+    change: RequestChange
+
+
+class _Pack(NamedTuple):
+    """A pack's text and its tokens."""
+
+    text: str
+    tokens: int
+
+
+class _Omitted(NamedTuple):
+    """The tokens of the turns that are left out before the turn `start`."""
+
+    start: str
+    tokens: int
+
+
 class Prompts:
     """Adds to requests what memory knows."""
 
@@ -50,37 +74,48 @@ class Prompts:
         self._parts = parts
         self._keeper = keeper
         # For the time in which the database is away.
-        self._packs: _Remembered[str] = _Remembered()
+        self._packs: _Remembered[_Pack] = _Remembered()
         # The id of the turn with which the tail of each session begins; None if its whole history is sent.
         self._starts: _Remembered[str | None] = _Remembered()
+        self._omitted: _Remembered[_Omitted] = _Remembered()
 
     async def with_memory(
         self, who: Principal, request: ModelRequest, asked: SessionRequest, turns: Sequence[KnownTurn]
-    ) -> str | None:
-        """Return the text of a request with its session's pack, and in the mode `manage` without observed turns.
+    ) -> Remade | None:
+        """Return a request with its session's pack, and in the mode `manage` without observed turns.
 
         None means that there is nothing to add. `turns` are needed in that mode alone. Raises EskerError, TimeoutError,
         and ValueError for a request without the usual members.
         """
-        start, pack = await self._frozen(who, request, asked, turns)
-        if not pack:
+        start, session_id, pack = await self._frozen(who, request, asked, turns)
+        if not pack.text:
             return None
-        text = request.text
+        text, added, omitted = request.text, pack.text, 0
         if start is not None:
             text = without_middle(request.protocol, text, turns, start)
-            pack = f"{pack}\n\n{HINT}"
-        return request.protocol.with_pack(text, pack)
+            added = f"{pack.text}\n\n{HINT}"
+            omitted = self._omitted_tokens(session_id, turns, start)
+        remade = request.protocol.with_pack(text, added)
+        return Remade(remade, RequestChange(omitted, pack.tokens)) if remade else None
+
+    def _omitted_tokens(self, session_id: str, turns: Sequence[KnownTurn], start: int) -> int:
+        """Return the tokens of the turns that are left out, counted once for each move."""
+        known = self._omitted.get(session_id)
+        if known is None or known.start != turns[start].id:
+            known = _Omitted(turns[start].id, sum(tokens_of(turns[head_length(turns) : start])))
+            self._omitted.note(session_id, known)
+        return known.tokens
 
     async def _frozen(
         self, who: Principal, request: ModelRequest, asked: SessionRequest, turns: Sequence[KnownTurn]
-    ) -> tuple[int | None, str]:
-        """Return where the tail begins and the pack; while the database is away those of the request before."""
+    ) -> tuple[int | None, str, _Pack]:
+        """Return where the tail begins, the session and its pack; while the database is away the ones before."""
         session: KnownSession | None = None
         try:
             async with asyncio.timeout(_SECONDS):
                 session = await self._keeper.session(who, asked)
                 if not session.is_ours:
-                    return None, ""
+                    return None, session.id, _Pack("", 0)
                 try:
                     return await self._current(who, request, session, turns)
                 except NotFound:
@@ -91,16 +126,17 @@ class Prompts:
         except (Unavailable, TimeoutError):
             if session is None or session.id not in self._packs:
                 raise
-            return _place_of(turns, self._starts.get(session.id)), self._packs[session.id]
+            return _place_of(turns, self._starts.get(session.id)), session.id, self._packs[session.id]
 
     async def _current(
         self, who: Principal, request: ModelRequest, session: KnownSession, turns: Sequence[KnownTurn]
-    ) -> tuple[int | None, str]:
+    ) -> tuple[int | None, str, _Pack]:
         parts = parts_for(self._parts, who)
         start = await self._start(parts, who, session, turns) if request.mode == "manage" else None
-        pack = (await get_pack(parts, who.pool_id, session.id)).text
+        frozen = await get_pack(parts, who.pool_id, session.id)
+        pack = _Pack(frozen.text, frozen.tokens)
         self._packs.note(session.id, pack)
-        return start, pack
+        return start, session.id, pack
 
     async def _start(
         self, parts: Parts, who: Principal, session: KnownSession, turns: Sequence[KnownTurn]

@@ -18,7 +18,7 @@ _OF_A_PROJECT = re.compile(
     | POST\ /v1/(?:recall|login-links)
     | GET\ /v1/reflections(?:/[^/]+(?:/diff)?)?
     | POST\ /v1/reflections/[^/]+/undo
-    | GET\ /v1/(?:briefing|projects|status|key)
+    | GET\ /v1/(?:briefing|projects|savings|status|key)
     | GET\ /(?:openapi\.json|docs)
     | GET\ /(?:ui/(?:search|memories|bulk|sessions|reflections|operations|events))?
     | GET\ /ui/(?:memories|reflections)/[^/]+

@@ -12,6 +12,8 @@ from esker.server.core.records import JobKind, Purpose, TokenUse
 RecallArm = Literal["question", "search", "rerank", "paraphrase", "all"]
 """A part of a recall: embedding the question, searching by keyword and vector, the optional models, and the whole."""
 
+# A program can name itself as it likes, and each name would become a series of its own.
+_LABELLED_CLIENTS = frozenset(("claude-code", "codex", "copilot", "gemini-cli", "opencode", "pi", "api"))
 _RECALL_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 _JOB_BUCKETS = (0.05, 0.25, 1.0, 5.0, 15.0, 60.0, 300.0)
 _LAG_BUCKETS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0)
@@ -46,6 +48,20 @@ class Instruments:
         )
         self.gateway_requests = self._counter(
             "esker_gateway_requests", "Requests to models that passed through the gateway, by what was done.", "outcome"
+        )
+        self._gateway_tokens = self._counter(
+            "esker_gateway_tokens", "Tokens of the gateway's requests, as their providers count them.", "client", "use"
+        )
+        self._gateway_raw_tokens = self._counter(
+            "esker_gateway_raw_tokens",
+            "Input tokens that the gateway's requests would have had as their clients sent them, by estimate.",
+            "client",
+        )
+        self._gateway_cost = self._counter(
+            "esker_gateway_cost_usd",
+            "Cost of the gateway's requests with a known price in dollars: as sent, or with their raw history.",
+            "client",
+            "history",
         )
         self.batches = self._counter("esker_worker_batches", "Batches of texts that a worker embedded.", "outcome")
         self.loop_lag = Histogram(
@@ -87,6 +103,17 @@ class Instruments:
         """Count a call that a client reports: its cached tokens show how well the frozen prefix is worth its place."""
         for use, tokens in _uses(used):
             self._client_tokens.labels(use).inc(tokens)
+
+    def gateway_call(
+        self, client: str, used: TokenUse, *, raw_tokens: int, cost_usd: float, raw_cost_usd: float
+    ) -> None:
+        """Count a call that passed through the gateway; `raw_…` is what it would have come to unchanged."""
+        label = client if client in _LABELLED_CLIENTS else "other"
+        for use, tokens in _uses(used):
+            self._gateway_tokens.labels(label, use).inc(tokens)
+        self._gateway_raw_tokens.labels(label).inc(raw_tokens)
+        for history, dollars in (("sent", cost_usd), ("raw", raw_cost_usd)):
+            self._gateway_cost.labels(label, history).inc(max(0.0, dollars))
 
     def _counter(self, name: str, text: str, *labels: str) -> Counter:
         return Counter(name, text, labels, registry=self.registry)

@@ -1,9 +1,9 @@
 """The overview of a pool: its live rows by kind, project and week, its sessions by client, and what packs saved."""
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
-from esker.server.core.context.usage import PoolUsage
+from esker.server.core.context.usage import ClientUsage, PoolUsage
 from esker.server.core.reports import ClientSummary, LiveRows
 from esker.server.store import overview, usage
 from esker.server.usecases.parts import Parts
@@ -11,15 +11,17 @@ from esker.server.usecases.parts import Parts
 WEEKS = 26
 """The weeks that an overview tells apart."""
 _MOST_CLIENTS = 20
+_EVER = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """The live rows of a pool, its largest clients, and the usage that clients reported."""
+    """The live rows of a pool, its largest clients, and the usage of their model calls, together and by client."""
 
     live: LiveRows
     clients: list[ClientSummary]
     usage: PoolUsage
+    usage_by_client: list[ClientUsage]
 
 
 def monday_before(now: datetime) -> datetime:
@@ -35,4 +37,5 @@ async def get_overview(parts: Parts, pool_id: str) -> Overview:
             await overview.live_rows(connection, since),
             await overview.clients(connection, _MOST_CLIENTS),
             await usage.of_pool(connection),
+            (await usage.by_client(connection, _EVER))[:_MOST_CLIENTS],
         )

@@ -155,6 +155,7 @@ ROUTES: dict[tuple[str, str], list[Ask]] = {
     ("GET", "/v1/export"): [Ask(same=False)],
     ("POST", "/v1/import"): [],  # see test_an_import_of_another_pools_file_takes_nothing_from_that_pool
     ("GET", "/v1/spend"): [Ask()],
+    ("GET", "/v1/savings"): [Ask(same=False)],
     ("GET", "/v1/key"): [Ask()],
     ("GET", "/v1/audit"): [Ask({"actor": "{key}"}), Ask({"before": "{entry}"}), Ask(same=False)],
     ("GET", "/v1/status"): [Ask(same=False)],
@@ -293,6 +294,7 @@ ASKING_VERBS: dict[str, list[list[str]]] = {
     "project": [["list"], ["rename", "{project}", "renamed", "--yes"], ["delete", "{project}", "--yes"]],
     "quarantine": [[], ["--lift", "{quarantine}"], ["--session", "{session}"]],
     "spend": [[]],
+    "savings": [[]],
     "audit": [["--actor", "{key}"], []],
 }
 # Verbs that ask no server, or nothing of a pool but what the routes above do.
@@ -538,6 +540,11 @@ async def test_what_is_counted_is_counted_in_the_own_pool(two: Two) -> None:
     assert sum(status["memories"].values()) + status["superseded"] == len(rows["memories"])
     daily = 1 if two.bound else 0  # it is of the pool
     assert status["jobs"] + status["failed_jobs"] == len(rows["jobs"]) + daily
+    saved = (await two.mine.client.get("/v1/savings")).json()
+    assert [each["session_id"] for each in saved["sessions"]] == [
+        json.loads(row)["session_id"] for row in rows["session_usage"]
+    ]
+    assert [(each["client"], each["sessions"]) for each in saved["clients"]] == [("api", len(rows["session_usage"]))]
     if two.bound:
         return
     spent = (await two.mine.client.get("/v1/spend")).json()["days"]

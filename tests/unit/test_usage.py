@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from esker.server.core.config.prices import Price
-from esker.server.core.context.usage import ModelCall, Usage, report_of, with_call
+from esker.server.core.context.usage import UNCHANGED, ModelCall, RequestChange, Usage, report_of, with_call
 from esker.server.core.records import TokenUse
 from tests.support.records import NOON
 
@@ -103,3 +103,41 @@ def test_without_a_price_savings_are_unknown() -> None:
     saved = report_of(reported(call(1, 2, 3, raw=100), price=None)).savings
     assert (saved.priced_calls, saved.cost_usd, saved.raw_cost_usd, saved.saved_usd) == (0, None, None, None)
     assert saved.left_out_tokens == 94
+
+
+# Requests of the gateway ---------------------------------------------------------------------------------------------
+
+
+def through_gateway(fresh: int, written: int, read: int, change: RequestChange) -> ModelCall:
+    """Return a call that passed through the gateway, without output tokens."""
+    used = TokenUse(input_tokens=fresh, cache_write_tokens=written, cache_read_tokens=read)
+    return ModelCall(used, NOON, "m", change.raw_tokens(used), 1, change)
+
+
+def test_a_request_that_the_gateway_did_not_change_saved_nothing_however_it_was_cached() -> None:
+    report = report_of(reported(*(through_gateway(MILLION, 0, 0, UNCHANGED) for _ in range(3))))
+    saved = report.savings
+    assert (report.gateway_calls, saved.sent_tokens, saved.raw_tokens) == (3, 3 * MILLION, 3 * MILLION)
+    assert (saved.cost_usd, saved.saved_usd) == (pytest.approx(30), 0)
+
+
+def test_the_raw_history_of_a_changed_request_has_what_was_left_out_and_no_pack() -> None:
+    change = RequestChange(omitted_tokens=3 * MILLION, pack_tokens=MILLION)
+    first = through_gateway(0, 2 * MILLION, 0, change)
+    saved = report_of(reported(first, through_gateway(0, 0, 2 * MILLION, change))).savings
+    assert (saved.raw_tokens, saved.left_out_tokens) == (8 * MILLION, 4 * MILLION)
+    # Written and read alike, once with two and once with four million tokens.
+    assert (saved.cost_usd, saved.raw_cost_usd) == (pytest.approx(25 + 2), pytest.approx(50 + 4))
+    larger = RequestChange(pack_tokens=9 * MILLION)
+    assert larger.raw_tokens(TokenUse(input_tokens=MILLION)) == 0
+
+
+def test_where_a_provider_writes_its_cache_for_nothing_the_raw_history_does_not_pay_for_it() -> None:
+    change = RequestChange(omitted_tokens=MILLION)
+    assert reported(through_gateway(MILLION, 0, 0, change)).raw_cost_usd == pytest.approx(20)
+    assert reported(through_gateway(0, MILLION, 0, change)).raw_cost_usd == pytest.approx(25)
+
+
+def test_calls_of_the_gateway_and_those_that_a_client_reports_are_told_apart() -> None:
+    report = report_of(reported(through_gateway(1, 0, 0, UNCHANGED), call(1, 0, 0)))
+    assert (report.calls, report.gateway_calls) == (2, 1)

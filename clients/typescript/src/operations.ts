@@ -21,6 +21,7 @@ export const ROUTES = {
   getPack: ["GET", "/v1/sessions/{session_id}/pack"],
   getReflection: ["GET", "/v1/reflections/{reflection_id}"],
   getRetention: ["GET", "/v1/retention"],
+  getSavings: ["GET", "/v1/savings"],
   getSession: ["GET", "/v1/sessions/{session_id}"],
   getSessionMemory: ["GET", "/v1/sessions/{session_id}/memory"],
   getSpend: ["GET", "/v1/spend"],

@@ -1,6 +1,6 @@
 """Token use of a session's model calls, as its client reports it, and what the context builder saved.
 
-Sent tokens are the provider's figures; raw history tokens are our estimate. Prices are multiples of the price of an
+Sent tokens are the provider's figures; raw history tokens contain our estimate. Prices are multiples of the price of an
 input token (`server/core/config/prices.py`): 1.25 for a cache write, 0.1 for a cache read. A text stays in the cache
 for five minutes after its last use (Anthropic's documentation of prompt caching).
 """
@@ -16,10 +16,25 @@ CACHE_LIFE = timedelta(minutes=5)
 
 
 @dataclass(frozen=True, slots=True)
+class RequestChange:
+    """A change that the gateway made to a request, in tokens by our estimate: turns left out, and the pack put in."""
+
+    omitted_tokens: int = 0
+    pack_tokens: int = 0
+
+    def raw_tokens(self, used: TokenUse) -> int:
+        """Return the input tokens that the request had before the change, given what the provider counted after it."""
+        return max(0, used.sent_tokens + self.omitted_tokens - self.pack_tokens)
+
+
+UNCHANGED = RequestChange()
+
+
+@dataclass(frozen=True, slots=True)
 class ModelCall:
     """One call of a model. `raw_tokens` are those of all messages of the session at that time.
 
-    `pack_version` is 0 if the session had no pack.
+    `pack_version` is 0 if the session had no pack. `change` is None for a call that did not pass through the gateway.
     """
 
     used: TokenUse
@@ -27,6 +42,7 @@ class ModelCall:
     model: str | None
     raw_tokens: int
     pack_version: int
+    change: RequestChange | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +51,11 @@ class Usage:
 
     `prefix_lost` counts calls that read nothing from the cache although pack and model were those of the call before.
     `raw_tokens` and `raw_cost_usd` are the totals if each call had sent all messages; costs cover the `priced_calls`,
-    those with a known price.
+    those with a known price. `gateway_calls` passed through the gateway.
     """
 
     calls: int
+    gateway_calls: int
     input_tokens: int
     cache_write_tokens: int
     cache_read_tokens: int
@@ -69,7 +86,7 @@ def with_call(before: Usage | None, call: ModelCall, price: Price | None) -> Usa
 
 
 def _none_yet(call: ModelCall) -> Usage:
-    return Usage(0, 0, 0, 0, 0, 0, 0, 0, 0.0, 0.0, call.at, None, 0, 0, 0, 0, 0, 0)
+    return Usage(0, 0, 0, 0, 0, 0, 0, 0, 0, 0.0, 0.0, call.at, None, 0, 0, 0, 0, 0, 0)
 
 
 def _summed(sums: Usage, before: Usage | None, call: ModelCall, price: Price | None) -> Usage:
@@ -77,6 +94,7 @@ def _summed(sums: Usage, before: Usage | None, call: ModelCall, price: Price | N
     return replace(
         sums,
         calls=sums.calls + 1,
+        gateway_calls=sums.gateway_calls + (call.change is not None),
         input_tokens=sums.input_tokens + used.input_tokens,
         cache_write_tokens=sums.cache_write_tokens + used.cache_write_tokens,
         cache_read_tokens=sums.cache_read_tokens + used.cache_read_tokens,
@@ -104,13 +122,19 @@ def _changed_model(before: Usage, call: ModelCall) -> bool:
 def _raw_use(before: Usage | None, call: ModelCall) -> TokenUse:
     """Return the tokens of a call with all messages and the best possible caching.
 
-    The messages of the call before are read from the cache while it lasts, and the rest is written.
+    The messages of the call before are read from the cache while it lasts, and the rest is written. A request that the
+    gateway has not changed used what it used; where it wrote nothing, writing is taken to cost nothing extra.
     """
+    if call.change == UNCHANGED:
+        return call.used
     kept = before is not None and call.at - before.last_at <= CACHE_LIFE and not _changed_model(before, call)
     read = min(before.last_raw_tokens, call.raw_tokens) if before and kept else 0
+    fresh = call.raw_tokens - read
+    is_written = call.change is None or call.used.cache_write_tokens > 0
     return TokenUse(
+        input_tokens=0 if is_written else fresh,
         output_tokens=call.used.output_tokens,
-        cache_write_tokens=call.raw_tokens - read,
+        cache_write_tokens=fresh if is_written else 0,
         cache_read_tokens=read,
     )
 
@@ -147,10 +171,11 @@ class Savings:
 
 @dataclass(frozen=True, slots=True)
 class PoolUsage:
-    """Sums over the sessions whose clients reported their calls. Costs cover the `priced_calls`."""
+    """Sums over the sessions whose calls are known. Costs cover the `priced_calls`."""
 
     sessions: int
     calls: int
+    gateway_calls: int
     sent_tokens: int
     raw_tokens: int
     priced_calls: int
@@ -166,6 +191,47 @@ class PoolUsage:
     def saved_usd(self) -> float | None:
         """Dollars that sending every message would have added; None if no price is known."""
         return self.raw_cost_usd - self.cost_usd if self.priced_calls else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UsageSums:
+    """Sums over calls, as they are shown. `left_out_tokens` are `raw_tokens` minus `sent_tokens`.
+
+    Costs cover the `priced_calls`, and are None if there are none.
+    """
+
+    calls: int
+    gateway_calls: int
+    sent_tokens: int
+    cache_read_tokens: int
+    cache_write_tokens: int
+    output_tokens: int
+    raw_tokens: int
+    left_out_tokens: int
+    priced_calls: int
+    cost_usd: float | None
+    raw_cost_usd: float | None
+    saved_usd: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientUsage(UsageSums):
+    """The usage of a client's sessions."""
+
+    client: str
+    sessions: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionUsage(UsageSums):
+    """The usage of a session; `model` is that of its last call."""
+
+    session_id: str
+    client: str
+    external_id: str
+    project: str | None
+    model: str | None
+    last_at: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,11 +250,13 @@ class LastCall:
 class UsageReport:
     """The total use of a session's calls, whether its prefix stays cached, and the savings.
 
-    `cache_hit_share` (0 to 1) is the cached share of the sent tokens; None if nothing was sent. `prefix_lost` calls
-    read nothing from it although pack and model were those of the call before.
+    `gateway_calls` passed through the gateway; the client reported the others. `cache_hit_share` (0 to 1) is the cached
+    share of the sent tokens; None if nothing was sent. `prefix_lost` calls read nothing from it although pack and model
+    were those of the call before.
     """
 
     calls: int
+    gateway_calls: int
     input_tokens: int
     cache_write_tokens: int
     cache_read_tokens: int
@@ -203,6 +271,7 @@ def report_of(usage: Usage) -> UsageReport:
     """Return the report on the calls of a session."""
     return UsageReport(
         calls=usage.calls,
+        gateway_calls=usage.gateway_calls,
         input_tokens=usage.input_tokens,
         cache_write_tokens=usage.cache_write_tokens,
         cache_read_tokens=usage.cache_read_tokens,
