@@ -21,7 +21,7 @@ _REST_OF_NAME = Pattern(rf"[\w-]{{0,{_LONGEST_NAME}}}+(?:\.[\w-]{{1,{_LONGEST_NA
 _WORD_BEFORE = Pattern(r"[A-Za-z]{2,20}[ -]\Z")
 
 # Only one of these follows a name that has a value.
-_MAY_FOLLOW = Pattern(r"[\\\"'`\])*_ \t]{0,12}+(?:[:：=＝→⇒>|,({\n-]|\w)")
+_MAY_FOLLOW = Pattern(r"[\\\"'`\])*_ \t]{0,12}+(?:[:：=＝→⇒>|,({\n-]|</|\w)")
 
 CONDITIONS = (":?", ":+")
 """Signs behind a variable of a shell, as in `${PASSWORD:?missing}`; no value follows them."""

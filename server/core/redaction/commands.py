@@ -25,6 +25,8 @@ _FORMS = {
     "spaced": rf"(?<=\s)(?:{{option}})[= ]\s{{{{0,4}}}}(?!-){_VALUE}",
     "bare": rf"(?<=\s)(?:{{option}}){_VALUE}",
     "after-colon": rf"(?<=\s)(?:{{option}})[= ]{{{{0,4}}}}[\"']?[^\s:\"'/]{{{{1,100}}}}:{_VALUE}",
+    "after-comma": rf"(?<=\s)(?:{{option}})[= ]{{{{0,4}}}}[\"']?[^\s,\"']{{{{1,100}}}},{_VALUE}",
+    "after-slash": r"(?<=\s)[A-Za-z]\w{{0,40}}/(?P<value>[^\s/@\"']{{4,100}})@",
     "after-percent": rf"(?<=\s)(?:{{option}})[= ]{{{{0,4}}}}[\"']?[^\s%\"']{{{{1,100}}}}%{_VALUE}",
 }
 
@@ -46,7 +48,7 @@ def _options() -> tuple[tuple[frozenset[str], tuple[str, ...], str], ...]:
     rows = cast(list[list[str]], _tables()["options"])
     return tuple(
         (
-            frozenset(re.split(r"[|-]", programs)),
+            frozenset(re.split(r"[|_-]", programs)),
             tuple(programs.split("|")),
             _FORMS[form].replace("{{", "{").replace("}}", "}").replace("{option}", option),
         )

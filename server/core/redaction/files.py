@@ -57,6 +57,13 @@ _AUTH = Pattern(r"(?i)auth[\"']?\s{0,4}[:=]\s{0,4}[\"']?(?P<value>[A-Za-z0-9+/]{
 _AUTH_PAIR = Pattern(r"(?i)auth[\"']?\s{0,4}[:=]\s{0,4}[\"']?[\w.@+-]{1,60}:(?P<value>[^\s\"',;:/]{6,200})")
 _AWS_PAIR = Pattern(r"(?:AKIA|ASIA)[A-Z0-9]{16}[\s,:;|\"'`]{1,8}(?P<value>[A-Za-z0-9+/]{40})(?![A-Za-z0-9+/=])")
 _QUERY = Pattern(r"(?i)\w{3,9}=(?P<value>[\w%.+/=~-]{20,512})")
+_IPSEC = Pattern(r"(?:PSK|EAP|XAUTH|NTLM)\s{1,9}\"(?P<value>[^\"\n]{6,200})\"")
+_IPSEC_WORDS = frozenset(("psk", "eap", "xauth", "ntlm"))
+_INSERT = Pattern(
+    r"(?i)insert\s{1,9}into\s{1,9}[\w.\"`]{1,100}\s{0,9}\((?P<names>[^()]{1,1000})\)\s{0,9}values\s{0,9}\((?P<values>[^()]{1,4000})\)"
+)
+_INSERT_WORDS = frozenset(("insert",))
+_CELL = Pattern(r"\s{0,40}(?:[\"'](?P<quoted>[^\"'\n]{0,400})[\"']|[^,\"']{0,400})\s{0,40}(?:,|\Z)")
 _SIGNATURES = frozenset(("sig", "signature", "token", "code", "hmac"))
 _NETRC_WORDS = frozenset(("machine", "default"))
 _AUTH_WORDS = frozenset(("auth",))
@@ -82,7 +89,20 @@ def known_files(scan: Scan) -> Iterator[Span]:
     if "AKIA" in text or "ASIA" in text:
         yield from _values(_AWS_PAIR.finditer(text), "aws-secret")
     yield from _values(scan.matches(_QUERY, _SIGNATURES), "signature", 20)
+    yield from _values(scan.matches(_IPSEC, _IPSEC_WORDS))
+    for found in scan.matches(_INSERT, _INSERT_WORDS):
+        yield from _inserted(found)
     yield from _columns(scan)
+
+
+def _inserted(found: re.Match[str]) -> Iterator[Span]:
+    """Yield the values that an SQL statement inserts into columns such as `password`."""
+    names = [name.strip(" \t\r\n\"`'") for name in found["names"].split(",")]
+    for name, cell in zip(names, _CELL.finditer(found["values"]), strict=False):
+        value, strength = cell["quoted"], strength_of(name)
+        if value and strength >= Strength.TOKEN and is_secret(value, strength, Form.QUOTED):
+            start = found.start("values") + cell.start("quoted")
+            yield Span(start, start + len(value))
 
 
 def _values(found: Iterable[re.Match[str]], kind: str = GENERIC, least: int = 0) -> Iterator[Span]:

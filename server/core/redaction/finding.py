@@ -69,14 +69,16 @@ def _end_of_run(text: str, place: int) -> int:
 
 
 def _found(text: str, layers: int) -> Iterator[Span]:
+    seen: set[str] = set()
     for view in views(text):
-        for span in _in_view(view.text, layers):
+        scan = scanned(view.text, seen)
+        seen.update(word for _, word in scan.long_words)
+        for span in _in_view(scan, layers):
             yield Span(*view.written(span.start, span.end), span.kind)
 
 
-def _in_view(text: str, layers: int) -> Iterator[Span]:
-    scan = scanned(text)
-    done = 0
+def _in_view(scan: Scan, layers: int) -> Iterator[Span]:
+    text, done = scan.text, 0
     for span in sorted(span for look in _LOOKS for span in look(scan)):
         # Rules read a limited part of a value.
         if span.end - span.start >= _LIMITED and span.end > done:

@@ -15,7 +15,7 @@ _LEAST_LINES = 3
 # Characters of a full line, and of one with the margin of a diff.
 _WIDTHS = (64, 65, 70, 71, 76, 77)
 
-_NAME = r"[A-Z0-9 ]{0,40}PRIVATE KEY[A-Z ]{0,8}"
+_NAME = r"(?:[A-Z0-9 ]{0,40}PRIVATE KEY[A-Z ]{0,8}|OpenVPN Static key V\d)"
 _BEGIN = Pattern(rf"-{{4,5}} ?BEGIN {_NAME} ?-{{4,5}}")
 _END = Pattern(rf"-{{4,5}} ?END {_NAME} ?-{{4,5}}")
 _MARGIN = r"[\s\d+|>#:\"'*.,/\\`→│-]{0,24}?"
@@ -36,7 +36,7 @@ _LOOSE = Pattern(r"[A-Z]+[a-z]*\d|\d[A-Za-z]*[A-Z]")
 def private_keys(scan: Scan) -> Iterator[Span]:
     """Yield the private keys in a text."""
     text = scan.text
-    if "PRIVATE KEY" in text:
+    if "PRIVATE KEY" in text or "OpenVPN Static" in text:
         yield from _with_begin(text)
         yield from _with_end(text)
     if "Private-Lines" in text:

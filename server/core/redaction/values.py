@@ -40,6 +40,9 @@ _SHA_OR_UUID = Pattern(r"(?i)[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\Z")
 _DIGIT = re.compile(r"[0-9]")
 _LATIN = re.compile(r"[A-Za-z]")
 _UNUSUAL = Pattern(r"[!#$%^&*+=?~|]")
+# Letters of a password change between capitals and small ones more often than in a name of code.
+_SCRAMBLED = Pattern(r"(?=[A-Za-z]{8,}\Z)[A-Za-z]*?[a-z][A-Z]{1,4}[a-z]{1,2}[A-Z]")
+_KUBERNETES_TOKEN = Pattern(r"[a-z0-9]{6}\.(?=[a-z]*\d)[a-z0-9]{16}\Z")
 _HUMAN = Pattern(r"[a-z]{3,}(?:-[a-z]{2,}){2,}\Z")
 
 
@@ -104,6 +107,8 @@ def _long_random(value: str) -> bool:
 
 
 def _unquoted(value: str, strength: Strength, form: Form) -> bool:
+    if _KUBERNETES_TOKEN.match(value):
+        return strength is not Strength.KEY
     if (_REFERENCE.match(value) and not _long_random(value)) or _CODE.match(value):
         return False
     if strength is Strength.KEY:
@@ -112,7 +117,8 @@ def _unquoted(value: str, strength: Strength, form: Form) -> bool:
         return not value.isdigit() or strength is Strength.PASSWORD
     if _mixed(value):
         return not _MEASURE.match(value) or (form is Form.BARE and bool(re.search(r"\d\d\Z", value)))
-    return strength is Strength.PASSWORD and bool(_UNUSUAL.search(value.strip("*_")) or _HUMAN.match(value))
+    unusual = _UNUSUAL.search(value.strip("*_")) or _HUMAN.match(value) or _SCRAMBLED.match(value)
+    return strength is Strength.PASSWORD and bool(unusual)
 
 
 def is_last_word(value: str) -> bool:
