@@ -5,12 +5,16 @@ the only module that imports the library, so that a hook, which reads only uncom
 """
 
 import io
+import sys
 from pathlib import Path
 from typing import Any, BinaryIO
 
-import zstandard
-
 from esker.server.agents.regular_file import opened_plain
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
 
 SUFFIX = ".zst"
 _CHUNK = 1 << 16  # less than a block, so that damage costs only what is behind it
@@ -39,7 +43,7 @@ class _Unpacked(io.RawIOBase):
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
-        self._reader = zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True, closefd=False)
+        self._reader = zstd.ZstdFile(file)
         self._count = 0
         self._damaged = False
 
@@ -52,8 +56,8 @@ class _Unpacked(io.RawIOBase):
         if self._damaged:
             return 0
         try:
-            count: int = self._reader.readinto(memoryview(buffer)[:_CHUNK])  # pyright: ignore[reportUnknownMemberType]
-        except zstandard.ZstdError as error:
+            count = self._reader.readinto(memoryview(buffer)[:_CHUNK])
+        except (zstd.ZstdError, EOFError) as error:
             if not self._count:
                 raise OSError(0, f"it cannot be unpacked ({error})") from error
             self._damaged = True

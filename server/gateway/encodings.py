@@ -1,10 +1,15 @@
 """Decoding bodies, to read a copy of them: what is passed on stays as it came."""
 
+import io
+import sys
 import zlib
 
-import zstandard
-
 from esker.server.core.errors import InvalidInput
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
 
 MOST_BYTES = 64 * 1024 * 1024
 """The largest body that is read."""
@@ -38,9 +43,9 @@ def _inflated(body: bytes, window: int) -> bytes:
 
 def _decompressed(body: bytes) -> bytes:
     try:
-        with zstandard.ZstdDecompressor().stream_reader(body, read_across_frames=True) as reader:
+        with zstd.ZstdFile(io.BytesIO(body)) as reader:
             return _bounded(reader.read(MOST_BYTES + 1))
-    except zstandard.ZstdError as error:
+    except (zstd.ZstdError, EOFError) as error:
         raise InvalidInput("The body is not compressed as its header says.") from error
 
 

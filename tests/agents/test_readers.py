@@ -364,7 +364,7 @@ def test_all_messages_of_opencode_are_kept_except_synthetic_ones(transcripts: Pa
 def test_readers_of_uncompressed_files_need_only_the_standard_library() -> None:
     code = (
         "import sys\nimport esker.server.agents.readers, esker.server.agents.progress, esker.server.agents.sending\n"
-        "heavy = {'pydantic', 'typer', 'rich', 'httpx2', 'platformdirs', 'zstandard', 'tomlkit'}\n"
+        "heavy = {'pydantic', 'typer', 'rich', 'httpx2', 'platformdirs', 'backports', 'tomlkit'}\n"
         "heavy |= {'esker.server.core.config.settings', 'esker.server.core.records'}\n"
         "print(sorted(heavy & sys.modules.keys()))"
     )
