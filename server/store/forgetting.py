@@ -72,10 +72,12 @@ async def _messages(connection: Connection, statement: str, values: dict[str, An
         return await cursor.fetchall()
 
 
-async def memories_sharing(connection: Connection, terms: Collection[str]) -> set[str]:
-    """Return the ids of memories that share one of some terms."""
-    cursor = await connection.execute(SQL["sharing"], {"terms": list(terms), "limit": _MOST_SHARING})
-    return {str(row[0]) for row in await cursor.fetchall()}
+async def memories_sharing(
+    connection: Connection, terms: Collection[str], ids: Collection[str]
+) -> list[tuple[str, Kind, str]]:
+    """Return id, kind and content of memories other than `ids` that share one of some terms."""
+    values = {"terms": list(terms), "limit": _MOST_SHARING, "ids": list(ids)}
+    return await (await connection.execute(SQL["sharing"], values)).fetchall()
 
 
 async def other_memories(

@@ -304,14 +304,16 @@ async def _add_echoes(parts: Parts, connection: Connection, doomed: Doomed) -> N
     facts = [doomed.rows[memory_id].content for memory_id in sorted(doomed.same)]
     terms = await asyncio.to_thread(lambda: {term for fact in facts for term in fingerprint(fact).gist})
     names = Phrases.of(doomed.names)
-    near = await forgetting.memories_sharing(connection, terms)
-    near |= await forgetting.selected_memories(connection, Selection(), names) if names else set[str]()
-    rows = await memories.get(connection, near - doomed.rows.keys())
+    near = await forgetting.memories_sharing(connection, terms, doomed.rows)
+    if names:
+        named_ids = await forgetting.selected_memories(connection, Selection(), names)
+        rows = await memories.get(connection, named_ids - doomed.rows.keys())
+        near.extend((row.id, row.kind, row.content) for row in rows.values())
     doomed.echoes = await asyncio.to_thread(
         lambda: {
-            row.id
-            for row in rows.values()
-            if names.found_in(own_words(row.kind, row.content)) or repeats(row.content, facts)
+            memory_id
+            for memory_id, kind, content in near
+            if names.found_in(own_words(kind, content)) or repeats(content, facts)
         }
     )
     if doomed.echoes:

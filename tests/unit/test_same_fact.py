@@ -6,7 +6,14 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from esker.server.core.facts.same_fact import SAME_MEANING, fingerprint, same_fact, same_meaning, same_subject
+from esker.server.core.facts.same_fact import (
+    SAME_MEANING,
+    fingerprint,
+    gist_of_plain_words,
+    same_fact,
+    same_meaning,
+    same_subject,
+)
 from esker.server.providers.local_embedder import LocalEmbedder
 
 PARAPHRASES = [
@@ -262,3 +269,10 @@ def test_a_row_is_compared_with_thousands_in_milliseconds() -> None:
         same_meaning(rows[0], row, 1.0)
         same_subject(rows[0], row)
     assert time.process_time() - started < 0.25
+
+
+def test_plain_words_have_no_gist_that_their_text_lacks() -> None:
+    text = "Assistant said: (\"Deploys\"); we cannot ship auth.ts:45, n' don't e2e naïve. (replaces: the port is 80)"
+    gist = gist_of_plain_words(text)
+    assert "deploy" in gist
+    assert gist <= set(fingerprint(text).gist)

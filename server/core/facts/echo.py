@@ -6,10 +6,18 @@ recall finds it in its place. "Xanadu's hinge needs oil" states another fact and
 
 import re
 from collections.abc import Collection, Iterable
+from collections.abc import Set as AbstractSet
 
 from esker.server.core.facts.contradiction import negates, opposed
 from esker.server.core.facts.identifiers import is_code_word
-from esker.server.core.facts.same_fact import SAME_WORDS, Fingerprint, fingerprint, gist_of, same_fact
+from esker.server.core.facts.same_fact import (
+    SAME_WORDS,
+    Fingerprint,
+    fingerprint,
+    gist_of,
+    gist_of_plain_words,
+    same_fact,
+)
 from esker.server.core.records import Kind
 from esker.server.core.text.labels import without_label, without_notes, without_quotations
 from esker.server.core.text.languages import STOP_WORDS
@@ -54,8 +62,9 @@ def own_words(kind: Kind, content: str) -> str:
 
 def repeats(text: str, facts: Iterable[str]) -> bool:
     """Whether a text says one of some facts and nothing else."""
-    gist = frozenset(gist_of(text))
-    alike = [fact for known in facts if _shares_enough(gist, fact := fingerprint(known))]
+    alike = _sharing_enough(gist_of_plain_words(text), map(fingerprint, facts))
+    # Most texts are told from all facts by a few words, without the rest.
+    alike = alike and _sharing_enough(frozenset(gist_of(text)), alike)
     return any(_says_only(fingerprint(text), fact) for fact in alike)
 
 
@@ -64,12 +73,13 @@ def repeats_somewhere(text: str, facts: Collection[str]) -> bool:
     return any(repeats(sentence, facts) for sentence in _SENTENCES.split(text[:_LONGEST]) if sentence.strip())
 
 
-def _shares_enough(gist: frozenset[str], fact: Fingerprint) -> bool:
-    """Whether a text with this gist may say a fact and nothing else; most texts are told from it by that alone.
+def _sharing_enough(gist: AbstractSet[str], facts: Iterable[Fingerprint]) -> list[Fingerprint]:
+    """Return the facts that a text may say and nothing else; `gist` is that of the text or of a part of it.
 
-    A text that says it in nearly the same words has fewer other terms than `SAME_WORDS` leaves.
+    A text that says a fact in nearly the same words has fewer other terms than `SAME_WORDS` leaves.
     """
-    return len(gist - _ADDED - frozenset(fact.gist)) <= (1 / SAME_WORDS - 1) * len(fact.terms)
+    own = gist - _ADDED
+    return [fact for fact in facts if len(own - frozenset(fact.gist)) <= (1 / SAME_WORDS - 1) * len(fact.terms)]
 
 
 def _says_only(row: Fingerprint, fact: Fingerprint) -> bool:

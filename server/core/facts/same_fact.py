@@ -10,11 +10,12 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from esker.server.core.sized_cache import cached_up_to
 from esker.server.core.text.labels import without_label, without_notes
 from esker.server.core.text.languages import ENGLISH, STOP_WORDS
-from esker.server.core.text.terms import terms
+from esker.server.core.text.terms import MAX_TERM, terms
 from esker.server.core.words.lists import groups, words
 from esker.server.core.words.scripts import CJK
 
@@ -48,6 +49,8 @@ _WORD = re.compile(rf"{_CJK_WORDS}|[{CJK}]|[^\W{CJK}]+")
 _WHOLE = re.compile(rf"[-+<>≤≥=~$€£¥]?[^\W{CJK}]+(?:[-._:/\\@#+]{{1,3}}[^\W{CJK}]+)*[%°]?")
 _EXACT = re.compile(r"[-._:/\\@\d]")
 _SHORT_FORMS = [(re.compile(short, re.IGNORECASE), long) for short, long in groups("facts.short_forms")]
+# Marks beside a word that change nothing about it.
+_PUNCTUATION = '.,;:!?()"'
 _OPENS_SENTENCE = frozenset('.!?:;\n•→—("“„«`*')
 
 
@@ -134,6 +137,18 @@ def fingerprint(text: str) -> Fingerprint:
 def gist_of(text: str) -> tuple[str, ...]:
     """Return the `gist` of a text's fingerprint alone, at a quarter of the time."""
     return _gist(terms(_plain(text)))
+
+
+def gist_of_plain_words(text: str) -> set[str]:
+    """Return what the words of a text that consist of plain letters add to its `gist_of`, at a fifth of the time."""
+    words = {word.strip(_PUNCTUATION) for word in without_notes(without_label(text)).split()}
+    plain = (word for word in words if len(word) <= MAX_TERM and word.isascii() and word.isalpha())
+    return {term for word in plain for term in _gist_of_word(word)}
+
+
+@lru_cache(20_000)
+def _gist_of_word(word: str) -> tuple[str, ...]:
+    return _gist(terms(_spelled_out(word)))
 
 
 def _plain(text: str) -> str:

@@ -26,6 +26,8 @@ _UNFINISHED_NUMBER = re.compile(rf"\d(?:[^\W\d]|{_TIES}[{LETTERS}])")
 
 def normal_form(text: str) -> str:
     """Return a text with compatible characters, digits and hyphens unified; it is split into words in this form."""
+    if text.isascii():
+        return text
     apart = _NEXT_NUMBER.sub(" ", _POWER.sub("^", text))
     plain = unicodedata.normalize("NFKC", apart).translate(_ALIKE)
     return _FOREIGN_DIGIT.sub(lambda digit: str(unicodedata.decimal(digit[0])), plain)

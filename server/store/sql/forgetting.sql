@@ -57,13 +57,15 @@ CROSS JOIN LATERAL (
 ) AS later
 
 -- name: sharing
--- The memories with one of these terms, the newest of each term.
-SELECT DISTINCT m.id
-FROM unnest(%(terms)s::text[]) AS wanted (term)
-CROSS JOIN LATERAL (
-    SELECT number FROM postings WHERE tier = 'm' AND term = wanted.term ORDER BY number DESC LIMIT %(limit)s
-) AS held
-JOIN memories m ON m.number = held.number
+-- Other memories with one of these terms, the newest of each term.
+SELECT id, kind, content FROM memories
+WHERE id <> ALL (%(ids)s) AND number = ANY (ARRAY(
+    SELECT DISTINCT held.number
+    FROM unnest(%(terms)s::text[]) AS wanted (term)
+    CROSS JOIN LATERAL (
+        SELECT number FROM postings WHERE tier = 'm' AND term = wanted.term ORDER BY number DESC LIMIT %(limit)s
+    ) AS held
+))
 
 -- name: other_memories
 -- The memories that stay and may contain some words: of a person's words, notes, and earlier ones. Later memories of an
