@@ -20,6 +20,7 @@ from esker.server.core.context.usage import UNCHANGED, RequestChange
 from esker.server.core.errors import EskerError, InvalidInput
 from esker.server.core.records import Principal
 from esker.server.gateway.backlog import Exchange
+from esker.server.gateway.compactions import without_order
 from esker.server.gateway.encodings import MOST_BYTES
 from esker.server.gateway.identity import KnownTurn, identified
 from esker.server.gateway.keeping import Keeper
@@ -191,7 +192,9 @@ class Gateway:
         try:
             placed = placed or await self._placed(who, read)
             answer = await asyncio.to_thread(_answer, read, headers, copy) if copy else None
-            said = [*read.conversation.turns, *(answer.turns if answer and answer.whole else ())]
+            said = without_order(read.conversation.turns)
+            if said is None:
+                said = [*read.conversation.turns, *(answer.turns if answer and answer.whole else ())]
             turns = await asyncio.to_thread(identified, said)
             self._histories.note(_owner(who, read.caller), placed.session.external_id, turns)
             size = len(read.text) + len(copy)

@@ -28,8 +28,9 @@ from esker.server.usecases.tail_of_history import last_evicted, observed_among
 # Seconds that a request waits for what memory adds to it.
 _SECONDS = 1.0
 _MOST_SESSIONS = 500
-# The senders of what comes before the first answer, of which not all is a turn: injected context, unknown forms.
-_BEFORE_ANSWERS = ("system", "developer", "user")
+# The senders of what comes before the first answer, of which not all is a turn: injected context, unknown forms, and
+# what a provider has made of an earlier part of the conversation, which has no sender.
+_BEFORE_ANSWERS = ("system", "developer", "user", "compaction", "compaction_summary")
 
 _Value = TypeVar("_Value")
 
@@ -174,7 +175,8 @@ def without_middle(protocol: Protocol, text: str, turns: Sequence[KnownTurn], st
     """
     history = members(text)[protocol.history]
     head = head_length(turns)
-    roles = [as_object(span.value).get("role") for span in items(text, history.start)]
+    found = [as_object(span.value) for span in items(text, history.start)]
+    roles = [each.get("role") or each.get("type") for each in found]
     first = turns[head - 1].item + 1 if head else 0
     while first < turns[head].item and roles[first] in _BEFORE_ANSWERS:
         first += 1

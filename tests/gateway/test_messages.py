@@ -167,6 +167,21 @@ async def test_a_title_request_is_neither_kept_nor_given_the_pack(
     assert [each["text"] for each in await stored(agent, SESSION, 2)] == ["Hi.", "A title"]
 
 
+async def test_a_compaction_adds_no_turn_to_the_transcript(agent: httpx2.AsyncClient, provider: Upstream) -> None:
+    order = text(
+        "CRITICAL: Respond with TEXT ONLY.\n\nYour task is to create a detailed summary of the conversation so far."
+    )
+    call = {"type": "tool_use", "id": "t1", "name": "Bash", "input": {}}
+    result = {"type": "tool_result", "tool_use_id": "t1", "content": "cart.py"}
+    provider.say(Said(messages_stream(text("<summary>The shop was built.</summary>"))))
+    await sent(agent, request(("user", "Hi."), ("assistant", [call]), ("user", [result, order])))
+    kept = await stored(agent, SESSION, 3)
+    assert [[block["type"] for block in each["content"]] for each in kept] == [["text"], ["tool_use"], ["tool_result"]]
+    provider.say(Said(messages_stream(text("Yes."))))
+    await sent(agent, request(("user", "Hi."), ("assistant", [call]), ("user", [result]), ("user", "Go on.")))
+    assert [each["text"] for each in await stored(agent, SESSION, 5)][3:] == ["Go on.", "Yes."]
+
+
 async def test_a_session_that_hooks_opened_is_left_to_them(agent: httpx2.AsyncClient, provider: Upstream) -> None:
     await agent.post("/v1/memories", json={"content": "The shop deploys on Fridays.", "kind": "manual"})
     await agent.post("/v1/sessions", json={"client": "claude-code", "external_id": SESSION})

@@ -100,3 +100,11 @@ def test_rules_before_the_first_answer_stay_though_they_are_no_turn() -> None:
     turns = identified(MESSAGES.read_request({"messages": whole}).turns)
     left = json.loads(without_middle(MESSAGES, json.dumps({"messages": whole}), turns, starts(turns)[-1]))["messages"]
     assert left == [whole[0], whole[-1]]
+
+
+def test_a_conversation_that_its_provider_has_compacted_keeps_what_was_made_of_it() -> None:
+    compacted = {"type": "compaction", "encrypted_content": "all of it"}
+    whole = [items_of(RESPONSES, ["Build."])[0], compacted, *items_of(RESPONSES, [(True, True, 1), "Go on."] * 2)]
+    turns = identified(RESPONSES.read_request({"input": whole}).turns)
+    left = json.loads(without_middle(RESPONSES, json.dumps({"input": whole}), turns, starts(turns)[-1]))["input"]
+    assert left == [*whole[:2], whole[-1]]
