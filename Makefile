@@ -31,7 +31,8 @@ test: export PYTHONDONTWRITEBYTECODE =
 test: $(DEV)
 	$(BIN)/python -m pytest -n 4 --dist worksteal $(ARGS)
 
-# Real agent CLIs from npm, some 1.5 GB below CLIENTS, against a scripted model; `ARGS="--client pi --json"` for one.
+# Real agent CLIs from npm, some 1.5 GB below CLIENTS, against a scripted model, with hooks and through the gateway;
+# `ARGS="--client pi --json"` for one.
 CLIENTS ?= .clients
 clients: $(DEV)
 	$(BIN)/python -m tests.clients --folder $(CLIENTS) $(ARGS)

@@ -12,6 +12,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from tests.clients.agent import Agent
+from tests.clients.gateway.driving import MODES, try_through_gateway
 from tests.clients.homes import environment, make_home
 from tests.clients.installing import CannotInstall, Clients, install, known_clients
 from tests.clients.memory import MemoryServer
@@ -36,7 +37,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except CannotInstall as error:
         print(f"The clients were not tried: {error}", file=sys.stderr)
         return 0 if options.optional else 2
-    outcomes = _try_all(clients, names, short=options.short)
+    outcomes: dict[str, list[Outcome]] = {name: [] for name in names}
+    if options.only != "gateway":
+        outcomes = _try_all(clients, names, short=options.short)
+    if options.only != "hooks" and not options.short:
+        behind = try_through_gateway(clients, names, options.mode or [*MODES])
+        outcomes = {name: [*outcomes[name], *behind[name]] for name in names}
     if options.json:
         print(json.dumps({name: [asdict(each) for each in tried] for name, tried in outcomes.items()}, indent=2))
     else:
@@ -48,6 +54,8 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.clients", description=__doc__)
     parser.add_argument("--folder", type=Path, default=Path(".clients"), help="where the clients are installed")
     parser.add_argument("--client", action="append", choices=list(known_clients()), help="one client, or several")
+    parser.add_argument("--only", choices=("hooks", "gateway"), help="only the clients with hooks, or only the gateway")
+    parser.add_argument("--mode", action="append", choices=MODES, help="one mode of the gateway, or several")
     parser.add_argument("--short", action="store_true", help="only the pack, a prompt, a recall and uninstalling")
     parser.add_argument("--optional", action="store_true", help="exit with 0 if a client cannot be installed")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")

@@ -3,6 +3,7 @@
 import os
 import signal
 import subprocess
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -25,7 +26,7 @@ class Commands:
     compact: tuple[str, ...] = ()
 
 
-_CLAUDE = ("claude", "--model", "claude-sonnet-5", "--allowedTools", "mcp__esker")
+_CLAUDE = ("claude", "--model", "claude-sonnet-5", "--allowedTools", "mcp__esker", "Bash")
 COMMANDS = {
     "claude-code": Commands(
         (*_CLAUDE, "-p"),
@@ -58,12 +59,13 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Agent:
-    """A client in a home and a repository of its own."""
+    """A client in a home and a repository of its own; `prefix` is the command that starts it."""
 
     name: str
     home: Path
     work: Path
     environ: Mapping[str, str]
+    prefix: tuple[str, ...] = ()
 
     def start(self, prompt: str) -> Run:
         """Begin a session."""
@@ -77,10 +79,14 @@ class Agent:
         """Compact the latest session."""
         return self._run(COMMANDS[self.name].compact)
 
-    def _run(self, command: Sequence[str]) -> Run:
+    def interrupt(self, prompt: str, when: threading.Event) -> Run:
+        """Resume the latest session, and press Ctrl-C when something has happened."""
+        return self._run([*COMMANDS[self.name].resume, prompt], interrupt=when)
+
+    def _run(self, command: Sequence[str], interrupt: threading.Event | None = None) -> Run:
         began = time.monotonic()
         with subprocess.Popen(
-            command,
+            [*self.prefix, *command],
             cwd=self.work,
             env=self.environ,
             stdin=subprocess.DEVNULL,
@@ -90,6 +96,8 @@ class Agent:
             start_new_session=True,
         ) as process:
             try:
+                if interrupt and interrupt.wait(_MOST_SECONDS):
+                    os.killpg(process.pid, signal.SIGINT)
                 output, _ = process.communicate(timeout=_MOST_SECONDS)
                 return Run(output, process.returncode, time.monotonic() - began)
             except subprocess.TimeoutExpired:

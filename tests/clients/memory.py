@@ -24,17 +24,20 @@ _STOP_SECONDS = 60
 class MemoryServer:
     """`esker serve` with a data directory and a port of its own."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._port = _free_port()
+    def __init__(self, folder: Path, **more: str) -> None:
+        """`more` are settings."""
+        self.folder = folder
+        self.port = _free_port()
+        self._settings = more
         self._process: subprocess.Popen[str] | None = None
-        self.url = f"http://127.0.0.1:{self._port}"
+        self.url = f"http://127.0.0.1:{self.port}"
 
     def start(self) -> None:
         """Start it, and wait until it answers."""
-        environ = environment(ESKER_DATA_DIR=str(self._folder / "data"), ESKER_STATE_DIR=str(self._folder / "state"))
-        command = [str(PROGRAM), "serve", "--port", str(self._port), "--json"]
-        with (self._folder / "server.log").open("a") as log:
+        folders = {"ESKER_DATA_DIR": str(self.folder / "data"), "ESKER_STATE_DIR": str(self.folder / "state")}
+        environ = environment(**folders, **self._settings)
+        command = [str(PROGRAM), "serve", "--port", str(self.port), "--json"]
+        with (self.folder / "server.log").open("a") as log:
             self._process = subprocess.Popen(
                 command, env=environ, stdout=subprocess.PIPE, stderr=log, text=True, start_new_session=True
             )
@@ -63,6 +66,10 @@ class MemoryServer:
     def remember(self, content: str, project: str) -> None:
         """Pin a memory."""
         Api(self.url).post("/v1/memories", {"content": content, "priority": "high", "project": project})
+
+    def observe(self, session: str) -> None:
+        """Observe a session, and wait for it."""
+        Api(self.url).post(f"/v1/sessions/{session}/observe?wait=true", {})
 
     def sessions(self, client: str) -> list[dict[str, Any]]:
         """Return the sessions of a client, each with its messages, the latest first."""

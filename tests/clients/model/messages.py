@@ -4,10 +4,10 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from tests.clients.model.script import Said, Tool, after_prompt, after_result, value_for
+from tests.clients.model.script import Said, Tool, after_prompt, after_result, strip_around, value_for
 
 Body = dict[str, Any]
-_USAGE = {"input_tokens": 100, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0, "output_tokens": 20}
+_SIGNATURE = "c2lnbmVkIGJ5IHRoZSBzY3JpcHRlZCBtb2RlbA=="
 
 
 def answer(body: Body) -> Said:
@@ -15,11 +15,14 @@ def answer(body: Body) -> Said:
     form: Any = (body.get("output_config") or {}).get("format") or {}
     if "schema" in form:
         return Said(json.dumps(value_for(form["schema"])))
-    tools = {tool["name"]: Tool() for tool in body.get("tools") or [] if "name" in tool}
+    tools = {tool["name"]: Tool(schema=tool.get("input_schema")) for tool in body.get("tools") or [] if "name" in tool}
     users = [message for message in body["messages"] if message["role"] == "user"]
     results = [block for block in _blocks(users[-1]) if block["type"] == "tool_result"] if users else []
+    # Claude Code writes the order to summarise behind the result.
+    if results and (beside := strip_around(_said(users[-1]))):
+        return after_prompt(beside, tools)
     if results and not _is_loaded(results[-1]):
-        return after_result(_text(results[-1].get("content", "")))
+        return after_result(_text(results[-1].get("content", "")), tools)
     if results:
         return after_prompt(next((text for text in map(_said, reversed(users)) if "CALLRECALL" in text), ""), tools)
     # pi puts a message of its own behind the prompt: everything since the model spoke last counts.
@@ -30,25 +33,34 @@ def answer(body: Body) -> Said:
 
 def whole(said: Said, body: Body, number: int) -> Body:
     """Return the answer as one message."""
-    return _message(said, body, number) | {"content": [_block(said, number)]}
+    return _message(said, body, number) | {"content": _answered(said, body, number)}
 
 
 def events(said: Said, body: Body, number: int) -> Iterator[tuple[str, Body]]:
     """Yield the answer as server-sent events."""
-    block = _block(said, number)
-    empty = block | ({"input": {}} if said.tool else {"text": ""})
-    delta = (
-        {"type": "input_json_delta", "partial_json": json.dumps(said.arguments)}
-        if said.tool
-        else {"type": "text_delta", "text": said.text}
-    )
     yield _event("message_start", message=_message(said, body, number) | {"content": [], "stop_reason": None})
-    yield _event("content_block_start", index=0, content_block=empty)
-    yield _event("content_block_delta", index=0, delta=delta)
-    yield _event("content_block_stop", index=0)
+    for index, block in enumerate(_answered(said, body, number)):
+        empty, deltas = _pieces(block)
+        yield _event("content_block_start", index=index, content_block=empty)
+        for delta in deltas:
+            yield _event("content_block_delta", index=index, delta=delta)
+        yield _event("content_block_stop", index=index)
     stop = {"stop_reason": "tool_use" if said.tool else "end_turn", "stop_sequence": None}
     yield _event("message_delta", delta=stop, usage={"output_tokens": 20})
     yield _event("message_stop")
+
+
+def _pieces(block: Body) -> tuple[Body, list[Body]]:
+    """Return the beginning of a block, and the pieces in which the rest of it is sent."""
+    match block["type"]:
+        case "tool_use":
+            return block | {"input": {}}, [{"type": "input_json_delta", "partial_json": json.dumps(block["input"])}]
+        case "thinking":
+            thought = {"type": "thinking_delta", "thinking": block["thinking"]}
+            signature = {"type": "signature_delta", "signature": block["signature"]}
+            return block | {"thinking": "", "signature": ""}, [thought, signature]
+        case _:
+            return block | {"text": ""}, [{"type": "text_delta", "text": block["text"]}]
 
 
 def _event(name: str, **more: Any) -> tuple[str, Body]:
@@ -63,8 +75,20 @@ def _message(said: Said, body: Body, number: int) -> Body:
         "model": body["model"],
         "stop_reason": "tool_use" if said.tool else "end_turn",
         "stop_sequence": None,
-        "usage": _USAGE,
+        "usage": {
+            "input_tokens": said.sent,
+            "cache_creation_input_tokens": 0,
+            "cache_read_input_tokens": 0,
+            "output_tokens": 20,
+        },
     }
+
+
+def _answered(said: Said, body: Body, number: int) -> list[Body]:
+    """Return the blocks of an answer; the model thinks before a call if it is asked to."""
+    thinks = said.tool and (body.get("thinking") or {}).get("type") in ("enabled", "adaptive")
+    thought = {"type": "thinking", "thinking": f"Call {number} is next.", "signature": f"{_SIGNATURE}{number:04d}"}
+    return [*([thought] if thinks else []), _block(said, number)]
 
 
 def _block(said: Said, number: int) -> Body:

@@ -2,8 +2,14 @@
 
 CALLRECALL words    it calls the tool whose name ends with recall_memory, with {"query": words}
 SAY words           it says the words, as the input of Claude Code's tool for structured output if that is offered
+WORK number words   it calls the client's shell so often, one call after the other, then says the words
+HOLD words          it says the words, but stops in the middle until the client is gone
+a wish for a summary
+                    it says a summary that no transcript should have: SUMMARY
 a tool's result     it says "The tool said: …" with the beginning of the result
 anything else       it says "Understood: …" with the end of the prompt
+
+The last of these counts. `SWELL number` beside it lets the model report so many tokens of input.
 """
 
 import json
@@ -27,45 +33,94 @@ _AROUND = re.compile(
     r".*?(</\1>|&lt;/\1&gt;)",
     re.DOTALL,
 )
-_CALL = re.compile(r"CALLRECALL ([^\n\"<\\]+)")
-_SAY = re.compile(r"SAY ([^\n<]+)")
+_ORDER = re.compile(r"CALLRECALL (?P<query>[^\n\"<\\]+)|(?P<verb>SAY|HOLD|WORK (?P<calls>\d+)) (?P<words>[^\n<]+)")
+_MORE = re.compile(r"WORK (\d+) ([^\n\"<\\]+)")
+_SWELL = re.compile(r"SWELL (\d+)")
+SUMMARY = "In short, the shop was built."
+# How the prompts by which clients compact a conversation can be known.
+_SUMMARIES = re.compile(r"<summary>|</?state_snapshot>|handoff summary|summar(?:y|ize)", re.IGNORECASE)
+_USUAL_TOKENS = 100
+# The tool by which each client runs a command.
+_SHELLS = ("Bash", "bash", "shell", "shell_command", "exec_command", "run_shell_command")
+# Lines that each command of a `WORK` prints, some 700 tokens.
+_LINES = 60
 
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A tool that the client offers: its kind, and the namespace that a call of it has to name."""
+    """A tool that the client offers: its kind, the namespace that a call of it has to name, and its arguments."""
 
     kind: str = "function"
     namespace: str | None = None
+    schema: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """An answer of the model: a text, or a call of a tool."""
+    """An answer of the model: a text, or a call of a tool. It has so many tokens of input; one that is `held` stops."""
 
     text: str = ""
     tool: str | None = None
     arguments: Mapping[str, Any] | None = None
+    sent: int = _USUAL_TOKENS
+    held: bool = False
 
 
 Tools = Mapping[str, Tool]
 
 
+def strip_around(prompt: str) -> str:
+    """Return a prompt without the elements that hooks and clients put around it."""
+    return _AROUND.sub("", prompt).strip()
+
+
 def after_prompt(prompt: str, tools: Tools) -> Said:
     """Return the answer to a prompt."""
-    words = _AROUND.sub("", prompt)
-    if call := _CALL.search(words):
-        return _recall(call[1].strip(), tools)
-    if say := _SAY.search(words):
-        if _STRUCTURED in tools:
-            return Said(tool=_STRUCTURED, arguments=json.loads(say[1]))
-        return Said(say[1].strip())
-    return Said(f"Understood: {' '.join(words.split())[-120:]}")
+    words = strip_around(prompt)
+    swell = _SWELL.search(words)
+    sent = int(swell[1]) if swell else _USUAL_TOKENS
+    order = next(iter([*_ORDER.finditer(words)][::-1]), None)
+    if order is None and _SUMMARIES.search(words):
+        return Said(f"<summary>{SUMMARY}</summary>", sent=sent)
+    if order is None:
+        return Said(f"Understood: {' '.join(words.split())[-120:]}", sent=sent)
+    if order["query"]:
+        return _recall(order["query"].strip(), tools)
+    said = order["words"].strip().strip('"')
+    if order["calls"]:
+        return _work(int(order["calls"]), said, tools)
+    if _STRUCTURED in tools:
+        return Said(tool=_STRUCTURED, arguments=json.loads(said))
+    return Said(said, sent=sent, held=order["verb"] == "HOLD")
 
 
-def after_result(result: str) -> Said:
+def after_result(result: str, tools: Tools) -> Said:
     """Return the answer to the result of a tool."""
+    if more := [*_MORE.finditer(result)]:
+        return _work(int(more[-1][1]), more[-1][2].strip(), tools)
     return Said(f"The tool said: {result[:_SHOWN]}")
+
+
+def _work(calls: int, words: str, tools: Tools) -> Said:
+    """Return a call whose result asks for the next one, or the words behind the last one."""
+    if not calls:
+        return Said(words)
+    name = next((name for name in _SHELLS if name in tools), None)
+    if name is None:
+        return Said(f"There is no shell among {sorted(tools)[:40]}.")
+    line = f"Part {calls} of the shop is built as it was before."
+    return Said(
+        tool=name, arguments=_command(f"yes '{line}' | head -{_LINES}; echo 'WORK {calls - 1}' {words}", tools[name])
+    )
+
+
+def _command(command: str, tool: Tool) -> dict[str, Any]:
+    properties: dict[str, Any] = dict((tool.schema or {}).get("properties", {}))
+    if "cmd" in properties:
+        return {"cmd": command}
+    is_list = properties.get("command", {}).get("type") == "array"
+    given: dict[str, Any] = {"command": ["bash", "-lc", command] if is_list else command}
+    return given | ({"description": "Builds the next part"} if "description" in properties else {})
 
 
 def _recall(query: str, tools: Tools) -> Said:

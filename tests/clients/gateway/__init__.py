@@ -1,0 +1,1 @@
+"""Real agent CLIs through the gateway: each request before it and behind it, compared."""
