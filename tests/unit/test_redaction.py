@@ -1,9 +1,12 @@
 """Secrets are masked before anything else happens to a text."""
 
+from typing import get_args
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from esker.server.core.ids import Prefix
 from esker.server.core.json_input import Json
 from esker.server.core.redaction import redact, redact_content, redact_json, redact_name
 
@@ -285,3 +288,9 @@ def test_a_name_with_a_secret_is_masked_and_stays_a_name_of_its_own() -> None:
     assert redact_name(one) == redact_name(one)
     assert _LOWER[:20] not in redact_name(one)
     assert len(redact_name("x" * 500 + one)) < 512
+
+
+@pytest.mark.parametrize("prefix", get_args(Prefix))
+def test_an_id_that_esker_gives_is_no_secret(prefix: str) -> None:
+    assert redact_name(f"{prefix}_01m8q0yzvmfdx1djnes9bnhwdj") == f"{prefix}_01m8q0yzvmfdx1djnes9bnhwdj"
+    assert redact_name("gw_2d711642b726b04401627ca9fbac32f5") == "gw_2d711642b726b04401627ca9fbac32f5"
