@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from esker.server.core.ids import Prefix
 from esker.server.core.json_input import Json
 from esker.server.core.redaction import redact, redact_content, redact_json, redact_name
+from esker.server.usecases.told_twice import GATEWAY_IDS
 
 _LOWER = "abcdefghijklmnopqrstuvwxyz0123456789" * 4
 _HEX = "0123456789abcdef" * 8
@@ -293,4 +294,15 @@ def test_a_name_with_a_secret_is_masked_and_stays_a_name_of_its_own() -> None:
 @pytest.mark.parametrize("prefix", get_args(Prefix))
 def test_an_id_that_esker_gives_is_no_secret(prefix: str) -> None:
     assert redact_name(f"{prefix}_01m8q0yzvmfdx1djnes9bnhwdj") == f"{prefix}_01m8q0yzvmfdx1djnes9bnhwdj"
-    assert redact_name("gw_2d711642b726b04401627ca9fbac32f5") == "gw_2d711642b726b04401627ca9fbac32f5"
+
+
+@pytest.mark.parametrize("name", [GATEWAY_IDS + "4b" * 16, "turn_" + "4b7e" * 8, "item_01kb3x9q" + "7c2d" * 5])
+def test_an_id_of_a_client_stays_as_it_is(name: str) -> None:
+    assert redact_name(name) == name
+
+
+def test_calls_keep_ids_that_tell_them_apart() -> None:
+    ids = [f"vrk_{mark}aB3xK9mQ7pL2vN8cR5t" for mark in "xy"]
+    blocks: list[Json] = [{"type": "tool_use", "id": one, "name": "Run", "input": {}} for one in ids]
+    blocks += [{"type": "tool_result", "tool_use_id": one, "content": [{"type": "text", "text": "ok"}]} for one in ids]
+    assert redact_content(blocks) == blocks

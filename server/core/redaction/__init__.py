@@ -9,7 +9,9 @@ import hashlib
 
 from esker.server.core.json_input import clean_text
 from esker.server.core.redaction.finding import find
+from esker.server.core.redaction.spans import Span, masked
 from esker.server.core.redaction.structure import redact, redact_content, redact_json
+from esker.server.core.redaction.unknown import KIND
 
 __all__ = ["error_text", "find", "redact", "redact_content", "redact_json", "redact_name"]
 
@@ -18,9 +20,18 @@ _LONGEST_ERROR = 500
 
 
 def redact_name(name: str) -> str:
-    """Return a client's own name for a thing, redacted; a hash is appended, so that different names stay different."""
-    masked = redact(name)
-    return name if masked == name else f"{masked[:_LONGEST_NAME]}#{hashlib.sha256(name.encode()).hexdigest()[:16]}"
+    """Return a client's own name for a thing, redacted; a hash is appended, so that different names stay different.
+
+    Ids are often a prefix before small letters and digits: that alone makes no token of a name.
+    """
+    secrets = [span for span in find(name) if not _may_be_id(name[span.start : span.end], span)]
+    if not secrets:
+        return name
+    return f"{redact(masked(name, secrets))[:_LONGEST_NAME]}#{hashlib.sha256(name.encode()).hexdigest()[:16]}"
+
+
+def _may_be_id(text: str, span: Span) -> bool:
+    return span.kind == KIND and (text.islower() or text.isupper())
 
 
 def error_text(error: Exception) -> str:

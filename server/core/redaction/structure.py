@@ -7,6 +7,7 @@ from esker.server.core.redaction.finding import find
 from esker.server.core.redaction.names import Strength, strength_of
 from esker.server.core.redaction.patterns import Pattern
 from esker.server.core.redaction.spans import GENERIC, MASK, masked
+from esker.server.core.redaction.unknown import KIND
 from esker.server.core.redaction.values import SHORTEST, Form, is_placeholder, is_secret
 
 # A text that was masked may show another secret: the second look finds hardly ever one, and the third none.
@@ -15,6 +16,8 @@ _TEXT_MEDIA = Pattern(r"text/|application/(?:json|xml|yaml|x-)")
 _BASE64 = re.compile(r"[A-Za-z0-9+/\s]*={0,2}\s*")
 # Shorter data is looked through: it is a token that was called an image rather than an image.
 _SHORTEST_DATA = 200
+# Members of a block that hold an id.
+_IDS = frozenset(("id", "tool_use_id", "call_id"))
 _COUNT = Pattern(r"[\d\s.,kKmM]*")
 
 
@@ -58,10 +61,22 @@ def _redact_block(block: Json) -> Json:
             others = redact_json({key: item for key, item in block.items() if key != "source"})
             return {**_object(others), "source": {**_object(redact_json(rest)), "data": data}}
         case {"type": "tool_result", "content": list(content)}:
-            others = redact_json({key: item for key, item in block.items() if key != "content"})
+            others = _redact_block({key: item for key, item in block.items() if key != "content"})
             return {**_object(others), "content": redact_content(content)}
+        case {"type": str()}:
+            return {
+                redact(key): redact_id(item) if key in _IDS else _redact_member(key, item)
+                for key, item in block.items()
+            }
         case _:
             return redact_json(block)
+
+
+def redact_id(value: Json) -> Json:
+    """Return the id of a call or an item, redacted: ids look like tokens of unknown makers, and must stay different."""
+    if not isinstance(value, str):
+        return redact_json(value)
+    return masked(value, [span for span in find(value) if span.kind != KIND])
 
 
 def _object(value: Json) -> dict[str, Json]:

@@ -9,6 +9,9 @@ from esker.server.core.redaction.patterns import Pattern
 from esker.server.core.redaction.scan import Scan
 from esker.server.core.redaction.spans import Span
 
+KIND = "token"
+"""The kind that masks of such tokens name."""
+
 _TOKEN = Pattern(
     r"(?<![A-Za-z0-9+/_-])(?P<prefix>[A-Za-z][A-Za-z0-9]{1,11}+(?:[_.-][A-Za-z0-9]{1,10}+(?=[_.-])){0,3}(?P<sign>[_.-]))"
     r"(?P<body>[A-Za-z0-9_-]{20,400}+={0,2})(?![A-Za-z0-9+/_-])",
@@ -55,10 +58,10 @@ def unknown_tokens(scan: Scan) -> Iterator[Span]:
             for found in _TOKEN.finditer(word):
                 hashed = _HASH.search(word, max(0, found.start() - _LONGEST_NAME), found.start())
                 if not hashed and _is_token(found["prefix"], found["sign"], found["body"]):
-                    yield Span(start + found.start(), start + found.end(), "token")
+                    yield Span(start + found.start(), start + found.end(), KIND)
     for found in scan.matches(_AFTER_LOGIN, _LOGIN):
         if is_random(found["body"]):
-            yield Span(found.start("body"), found.end("body"), "token")
+            yield Span(found.start("body"), found.end("body"), KIND)
 
 
 def _is_token(prefix: str, sign: str, body: str) -> bool:
