@@ -1,8 +1,9 @@
 """A provider of models that answers as a transcript did, and counts cached tokens as Anthropic does.
 
 A request reads from the cache what stands before the last of its blocks that an earlier request has marked; blocks up
-to its own last mark are written, the rest is plain input. Prefixes of fewer than 1,024 tokens are not cached. The pause
-between two requests is taken to be shorter than five minutes. Source: Anthropic's documentation of prompt caching.
+to its own last mark are written, the rest is plain input. Prefixes of fewer than 1,024 tokens are not cached, and those
+that were not used for five minutes are gone; times are those of the transcript. Source: Anthropic's documentation of
+prompt caching.
 """
 
 import hashlib
@@ -11,43 +12,52 @@ import threading
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from esker.server.core.config.prices import Price, cost
+from esker.server.core.context.usage import CACHE_LIFE
 from esker.server.core.conversation.blocks import content_tokens
 from esker.server.core.records import TokenUse
 
 _LEAST_TOKENS = 1_024
 _INPUT_ONLY = Price(1_000_000, 0)
 """A price at which a plain input token costs one."""
+_NO_TIME = datetime.min.replace(tzinfo=UTC)
 
 
 @dataclass(slots=True)
 class Account:
-    """The tokens of one session's requests, and their cost in the price of plain input tokens."""
+    """The tokens of one session's requests, and their cost in the price of plain input tokens.
+
+    `marked` are the hashes of the prefixes in the cache, with the time of their last use.
+    """
 
     requests: int = 0
     tokens: int = 0
     cost: float = 0.0
     largest: int = 0
-    marked: dict[str, int] = field(default_factory=dict[str, int])
+    marked: dict[str, datetime] = field(default_factory=dict[str, datetime])
 
-    def count(self, document: dict[str, Any]) -> TokenUse:
-        """Count a request, and return the usage that the provider reports."""
+    def count(self, document: dict[str, Any], at: datetime | None = None) -> TokenUse:
+        """Count a request, and return the usage that the provider reports. Without a time, nothing is ever gone."""
+        now = at or max(self.marked.values(), default=_NO_TIME)
         read = written = total = 0
         digest = hashlib.sha256()
-        marks: dict[str, int] = {}
+        used_marks: set[str] = set()
         for block in _blocks(document):
             bare = {name: value for name, value in block.items() if name != "cache_control"}
             digest.update(json.dumps(bare, sort_keys=True).encode())
             total += content_tokens([bare])
             prefix = digest.hexdigest()
-            if prefix in self.marked:
+            if prefix in self.marked and now - self.marked[prefix] <= CACHE_LIFE:
                 read = total
+                used_marks.add(prefix)
             if "cache_control" in block and total >= _LEAST_TOKENS:
-                marks[prefix] = written = total
-        self.marked |= marks
+                written = total
+                used_marks.add(prefix)
+        self.marked |= dict.fromkeys(used_marks, now)
         used = TokenUse(
             input_tokens=total - max(read, written),
             cache_write_tokens=max(0, written - read),
@@ -65,18 +75,19 @@ def _blocks(document: dict[str, Any]) -> Sequence[dict[str, Any]]:
 
 
 class Provider:
-    """A provider with its next answer and its counts."""
+    """A provider with its next answer, its counts and its clock."""
 
     def __init__(self) -> None:
         self.url = ""
         self.account = Account()
         self.answer: list[dict[str, Any]] = []
         self.last: dict[str, Any] = {}
+        self.now: datetime | None = None
 
     def answered(self, body: bytes) -> dict[str, Any]:
         """Return the answer to a request."""
         self.last = json.loads(body)
-        used = self.account.count(self.last)
+        used = self.account.count(self.last, self.now)
         usage = {
             "input_tokens": used.input_tokens,
             "output_tokens": content_tokens(self.answer),
