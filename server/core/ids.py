@@ -12,6 +12,7 @@ from typing import Literal
 Prefix = Literal["ses", "grp", "mem", "psg", "ref", "key", "fgt", "qua"]
 
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
+_PAIRS = [one + other for one in _ALPHABET for other in _ALPHABET]
 _LENGTH = 26
 _SESSION_ID = re.compile(rf"ses_[{_ALPHABET}]{{{_LENGTH}}}")
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
@@ -21,8 +22,8 @@ _MEMORY_ID = re.compile(rf"\bmem_[{_ALPHABET}]{{{_LENGTH}}}\b")
 def new_id(prefix: Prefix, now: datetime) -> str:
     """Return a new identifier such as `mem_01kb3x…`, made at `now`."""
     value = (int(now.timestamp() * 1000) & (1 << 48) - 1) << 80 | secrets.randbits(80)
-    digits = (_ALPHABET[value >> shift & 31] for shift in range(5 * (_LENGTH - 1), -1, -5))
-    return f"{prefix}_{''.join(digits)}"
+    pairs = [_PAIRS[value >> shift & 1023] for shift in range(5 * (_LENGTH - 2), -1, -10)]
+    return f"{prefix}_{''.join(pairs)}"
 
 
 def new_ids(prefix: Prefix, now: datetime, count: int) -> list[str]:

@@ -107,9 +107,10 @@ def _insert_values(batch: Sequence[IndexedMemory], pasts: Mapping[str, Past]) ->
 def _posting_values(batch: Sequence[IndexedMemory]) -> dict[str, str]:
     """Return the columns of the keyword index of rows, which are numbered from 1 on, in the order of the terms."""
     postings = sorted(
-        (term, place, part, frequency, terms.total())
+        (term, place, part, frequency, length)
         for place, row in enumerate(batch, start=1)
         for part, terms in enumerate(row.parts, start=1)
+        for length in (terms.total(),)
         for term, frequency in terms.items()
     )
     terms, *numbers = zip(*postings, strict=True) if postings else [()] * 5

@@ -62,7 +62,7 @@ def mentioned_time(text: str, said_at: datetime, timezone: str) -> MentionedTime
 
     A weekday alone may be past or future, so it counts only as a limit: "until Friday", "by Friday".
     """
-    if not _HINT.search(text):
+    if not _may_mention_time(text):
         return MentionedTime(None, None)
     today = said_at.astimezone(zone(timezone)).date()
     refers: Span | None = None
@@ -74,6 +74,12 @@ def mentioned_time(text: str, said_at: datetime, timezone: str) -> MentionedTime
         elif refers is None:
             refers = span
     return MentionedTime(refers, until)
+
+
+def _may_mention_time(text: str) -> bool:
+    if text.isascii():
+        return bool(_PLAIN_HINT.search(text.lower()) or _YEAR_NUMBER.search(text))
+    return bool(_HINT.search(text))
 
 
 def loose_span(text: str, said_at: datetime, timezone: str, *, is_past: bool) -> Span | None:
@@ -97,10 +103,11 @@ _HINT_WORDS = any_word_of(
         "[kc]w",
     )
 )
-_HINT = LatePattern(
-    rf"\d{{4}}|[\u3040-\u30ff\u4e00-\u9fff]|(?-i:(?<![A-Za-zÀ-ÿ])){_HINT_WORDS}(?-i:(?![A-Za-zÀ-ÿ]))",
-    re.IGNORECASE,
-)
+_HINT_WORD = rf"(?<![A-Za-zÀ-ÿ])(?i:{_HINT_WORDS})(?![A-Za-zÀ-ÿ])"
+_HINT = LatePattern(rf"\d{{4}}|[\u3040-\u30ff\u4e00-\u9fff]|{_HINT_WORD}")
+# For texts in ASCII in small letters, in half of the time.
+_PLAIN_HINT = LatePattern(rf"(?<![a-z]){_HINT_WORDS}(?![a-z])")
+_YEAR_NUMBER = re.compile(r"\d{4}")
 
 _UNTIL = re.compile(rf"{starting(words('dates.until'))}\s?(?:the\s|on\s)?$", re.IGNORECASE)
 _UNTIL_BEHIND = re.compile(rf"\s?{any_of(words('dates.until_behind'))}")

@@ -57,6 +57,12 @@ def _options() -> tuple[tuple[frozenset[str], tuple[str, ...], str], ...]:
 
 
 @cache
+def _words() -> frozenset[str]:
+    """Return all words of the names of programs; most texts contain none."""
+    return frozenset[str]().union(*(words for words, _, _ in _options()))
+
+
+@cache
 def _pattern(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern)
 
@@ -68,8 +74,9 @@ def arguments(scan: Scan) -> Iterator[Span]:
             value = found["value"]
             if found["reader"] in _readers() and not is_placeholder(value) and looks_random(value, SHORTEST):
                 yield Span(found.start("value"), found.end("value"))
-    for words, programs, pattern in _options():
-        for program in programs if words & scan.words else ():
+    present = scan.words & _words()
+    for words, programs, pattern in _options() if present else ():
+        for program in programs if words & present else ():
             yield from _in_commands(scan.text, program, pattern)
 
 

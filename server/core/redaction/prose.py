@@ -155,8 +155,8 @@ def _pairs(scan: Scan) -> Iterator[Span]:
         word = found["value"].rstrip(".,;)")
         if looks_random(word, 6) and is_secret(word, Strength.PASSWORD, Form.PROSE):
             yield Span(found.start("value"), found.start("value") + len(word))
-    for phrase in _phrases():
-        if phrase.isascii() and phrase.partition(" ")[0] not in scan.words:
+    for first_word, phrase in _phrases():
+        if first_word and first_word not in scan.words:
             continue
         for place in places(scan.lowered, phrase):
             found = _PHRASE.match(scan.text, place + len(phrase))
@@ -165,5 +165,7 @@ def _pairs(scan: Scan) -> Iterator[Span]:
 
 
 @cache
-def _phrases() -> tuple[str, ...]:
-    return tuple(phrase.lower() for phrases in word_table("prose.phrases").values() for phrase in phrases)
+def _phrases() -> tuple[tuple[str, str], ...]:
+    """Return each phrase behind its first word, or behind nothing if it is not in ASCII."""
+    phrases = [phrase.lower() for phrases in word_table("prose.phrases").values() for phrase in phrases]
+    return tuple((phrase.partition(" ")[0] if phrase.isascii() else "", phrase) for phrase in phrases)

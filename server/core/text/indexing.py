@@ -75,6 +75,9 @@ def _beginning(encoded: re.Match[str]) -> str:
 
 def text_parts(text: str) -> Iterator[str]:
     """Yield the parts of a text, which end at the end of a sentence if possible."""
+    if 0 < len(text) <= PART_CHARACTERS:
+        yield text
+        return
     start = end = 0
     for sentence in _SENTENCE.finditer(text):
         if start < end and sentence.end() - start > PART_CHARACTERS:

@@ -3,7 +3,7 @@
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from esker.server.core.words import lists
 
@@ -23,6 +23,7 @@ for _language, _small in STOP_WORDS.items():
     for _small_word in _small:
         _LANGUAGES_OF_WORD.setdefault(_small_word, []).append(_language)
 _WORD = re.compile(r"[^\W\d_]+")
+_BETWEEN_WORDS = {code: " " for code in range(128) if not chr(code).isalpha()}
 # Characters that are read; more do not change the result.
 _MOST_CHARACTERS = 2_000
 # Minimum number of different stop words that show a language.
@@ -36,6 +37,12 @@ def without_accents(word: str) -> str:
     return "".join(c for c in unicodedata.normalize("NFD", word) if not unicodedata.combining(c))
 
 
+def _words_in(text: str) -> Iterable[str]:
+    """Return the words of a text in small letters and without accents; a text in ASCII takes a third of the time."""
+    folded = text.casefold()
+    return folded.translate(_BETWEEN_WORDS).split() if folded.isascii() else map(without_accents, _WORD.findall(folded))
+
+
 def language_of(text: str) -> str | None:
     """Return the stemmer of the language that a text has most stop words of, or None; of several, the first."""
     return next(iter(languages_of(text)), None)
@@ -46,10 +53,10 @@ def languages_of(text: str) -> list[str]:
 
     A single word, however frequent, is not enough: it may be a name or belong to several languages.
     """
-    words = Counter(without_accents(word) for word in _WORD.findall(text[:_MOST_CHARACTERS].casefold()))
+    words = Counter(word for word in _words_in(text[:_MOST_CHARACTERS]) if word in _LANGUAGES_OF_WORD)
     found: dict[str, list[int]] = {language: [] for language in STOP_WORDS}
     for word, occurrences in words.items():
-        for language in _LANGUAGES_OF_WORD.get(word, ()):
+        for language in _LANGUAGES_OF_WORD[word]:
             found[language].append(occurrences)
     counts = {language: sum(each) for language, each in found.items() if len(each) >= _FEWEST}
     most = max(counts.values(), default=0)

@@ -41,9 +41,12 @@ _SEPARATORS = re.compile(r"[-._:/\\@#+]+")
 
 def terms(text: str, language: str = ENGLISH) -> list[str]:
     """Return the terms of `text` in order, repeats included, stemmed by the rules of `language`."""
-    small = STOP_WORDS[language]
-    found = (term for chunk in _chunks(text) for term in _chunk_terms(chunk, language))
-    return [term[:MAX_TERM] for term in found if term and term not in small]
+    found: list[str] = []
+    # No chunk contains a space, so what is between two of them has its terms by itself.
+    for piece in unicodedata.normalize("NFKC", text).split():
+        is_short = len(piece) <= MAX_TERM and piece.isascii()
+        found.extend((_known_piece_terms if is_short else _piece_terms)(piece, language))
+    return found
 
 
 def index_terms(text: str) -> list[str]:
@@ -145,6 +148,15 @@ def _chunks(text: str) -> Iterator[re.Match[str]]:
     return _CHUNK.finditer(unicodedata.normalize("NFKC", text))
 
 
+def _piece_terms(piece: str, language: str) -> tuple[str, ...]:
+    small = STOP_WORDS[language]
+    found = (term for chunk in _CHUNK.finditer(piece) for term in _chunk_terms(chunk, language))
+    return tuple(term[:MAX_TERM] for term in found if term and term not in small)
+
+
+_known_piece_terms = lru_cache(30_000)(_piece_terms)
+
+
 def _chunk_terms(chunk: re.Match[str], language: str) -> list[str]:
     if cjk := chunk["cjk"]:
         return [cjk[i : i + 2] for i in range(len(cjk) - 1)] if len(cjk) > 1 else [cjk]
@@ -174,7 +186,7 @@ def _made_word_terms(word: str, language: str) -> tuple[str, ...]:
     return (_stem(word.casefold(), language), *parts)
 
 
-_known_word_terms = lru_cache(50_000)(_made_word_terms)
+_known_word_terms = lru_cache(30_000)(_made_word_terms)
 
 
 def _stem(word: str, language: str) -> str:
