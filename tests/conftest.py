@@ -9,7 +9,6 @@ from pathlib import Path
 import httpx2
 import hypothesis
 import pytest
-from _pytest.runner import runtestprotocol
 
 from esker.server.app import make_parts
 from esker.server.core.config.settings import Settings
@@ -22,8 +21,9 @@ from esker.server.usecases.parts import Parts
 from evals.scoring.meaning import Meaning
 from tests.support.bundled_model import BundledModel
 from tests.support.clock import FakeClock
+from tests.support.forked_run import ForkedRun
 from tests.support.kept_servers import KeptDatabase, KeptServer, KeptServers
-from tests.support.made import FAST, begin_run, end_run, made_at, scratch, shared_folder
+from tests.support.made import FAST, begin_run, end_run, made_at, make_database_early, scratch, shared_folder
 from tests.support.model_server import ModelServer, model_server
 from tests.support.waiting import PATIENCE
 
@@ -31,6 +31,7 @@ from tests.support.waiting import PATIENCE
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the options of these tests."""
     parser.addoption("--data", default="../shared/data", help="Where other people's data sets are.")
+    parser.getgroup("general")._addoption("-n", dest="processes", type=int, default=1, help="Processes that run tests.")
     parser.addoption("--full", action="store_true", help="Run the fault loops at full length.")
 
 
@@ -38,10 +39,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Set how many examples a property has that does not say, and prepare what the processes of a run share."""
     hypothesis.settings.load_profile("full" if config.getoption("--full") else "short")
-    if not hasattr(config, "workerinput"):
-        begin_run()
-        # A copy of a database is some 1,500 files, which a disk takes several times as long for as memory.
-        config.option.basetemp = config.option.basetemp or str(shared_folder() / "t")
+    begin_run()
+    # A copy of a database is some 1,500 files, which a disk takes several times as long for as memory.
+    config.option.basetemp = config.option.basetemp or str(shared_folder() / "t")
+    if config.option.processes > 1:
+        config.pluginmanager.register(ForkedRun(config, config.option.processes))
+        if config.args_source is config.ArgsSource.TESTPATHS:
+            make_database_early()
 
 
 @pytest.hookimpl(wrapper=True)
@@ -55,23 +59,9 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.enable()
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
-    """Spare the process that collects reports those of setups and teardowns in which nothing happened."""
-    if not hasattr(item.config, "workerinput"):
-        return None
-    item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
-    for report in runtestprotocol(item, log=False, nextitem=nextitem):
-        if report.when == "call" or not report.passed or report.duration > SLOW_STEP_SECONDS:
-            item.ihook.pytest_runtest_logreport(report=report)
-    item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
-    return True
-
-
-def pytest_unconfigure(config: pytest.Config) -> None:
+def pytest_unconfigure() -> None:
     """Remove what the processes of the run shared."""
-    if not hasattr(config, "workerinput"):
-        end_run()
+    end_run()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -101,9 +91,6 @@ os.environ["SSL_CERT_DIR"] = "/nowhere"
 # How long an example takes depends on what else the machine does; benchmarks measure speed.
 hypothesis.settings.register_profile("short", deadline=None, max_examples=50)
 hypothesis.settings.register_profile("full", deadline=None, max_examples=300)
-
-SLOW_STEP_SECONDS = 0.05
-"""Seconds from which the setup or teardown of a test is reported, for `--durations`."""
 
 # Without autovacuum, what the planner knows of a table does not depend on when a test runs.
 SETTINGS = {**FAST, "autovacuum": "off", "max_connections": "200"}

@@ -35,8 +35,24 @@ def begin_run() -> None:
 
 def end_run() -> None:
     """End what waits for the end of the run, and remove the shared folder."""
-    os.close(_held.pop())
+    leave_run()
     shutil.rmtree(os.environ.pop(_SHARED), ignore_errors=True)
+
+
+def leave_run() -> None:
+    """Hold the run open no longer, as a process that was forked from the one which began it."""
+    while _held:
+        os.close(_held.pop())
+
+
+def make_database_early() -> None:
+    """Begin to make the first database in a process of its own."""
+    if not os.fork():
+        try:
+            leave_run()
+            _made()
+        finally:  # a test that needs the database tries again, and reports what is wrong
+            os._exit(0)
 
 
 def shared_folder() -> Path:

@@ -1,0 +1,83 @@
+"""The processes of a test run."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+_ROOT = Path(__file__).parents[2]
+_CONFTEST = """
+import os, pytest
+from tests.support.forked_run import ForkedRun
+
+def pytest_configure(config):
+    config.pluginmanager.register(ForkedRun(config, 2))
+
+@pytest.fixture(scope="session", autouse=True)
+def held(tmp_path_factory):
+    yield
+    open("ended", "a").write("x")
+"""
+_TESTS = """
+import os, pytest
+
+@pytest.mark.parametrize("number", range(50))
+def test_passes(number, tmp_path):
+    open("ran", "a").write(f"{number} {os.getpid()} {tmp_path}\\n")
+
+def test_fails():
+    print("said by the test that fails")
+    assert False
+
+@pytest.fixture
+def broken():
+    yield
+    raise ValueError
+
+def test_ends_badly(broken): pass
+
+def test_skipped(): pytest.skip("on purpose")
+
+def test_dies(): os._exit(7)
+
+def test_after_it(): pass
+"""
+
+
+def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run the tests of a folder in two processes."""
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--basetemp", str(folder / "t")]
+    environment = {**os.environ, "PYTHONPATH": str(_ROOT), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    return subprocess.run(
+        [*command, *arguments], cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
+
+
+def test_each_test_runs_once_and_is_reported_also_when_its_process_dies(tmp_path: Path) -> None:
+    (tmp_path / "conftest.py").write_text(_CONFTEST)
+    (tmp_path / "test_of_all_kinds.py").write_text(_TESTS)
+
+    done = run(tmp_path)
+
+    assert done.returncode == 1
+    assert "2 failed, 52 passed, 1 skipped, 1 error" in done.stdout
+    assert "said by the test that fails" in done.stdout
+    assert "the process of the test ended with 7" in done.stdout
+    ran = [line.split() for line in (tmp_path / "ran").read_text().splitlines()]
+    assert sorted(int(number) for number, _, _ in ran) == [*range(50)]
+    assert len({process for _, process, _ in ran}) == 2
+    assert len({folder for _, _, folder in ran}) == 50
+    # That of the process which died is missing, and that of the one which replaced it is not.
+    assert (tmp_path / "ended").read_text() == "xx"
+
+
+def test_the_first_failure_stops_all_processes_on_request(tmp_path: Path) -> None:
+    (tmp_path / "conftest.py").write_text(_CONFTEST)
+    (tmp_path / "test_one.py").write_text("def test_it(): assert False\n")
+    for number in range(50):
+        (tmp_path / f"test_{number}.py").write_text("def test_it(): pass\n")
+
+    done = run(tmp_path, "-x")
+
+    assert done.returncode == 1
+    assert "stopping after 1 failures" in done.stdout
