@@ -118,6 +118,14 @@ PLACES: tuple[TextColumn, ...] = tuple(
 )
 """The columns with the name or the directory of a project, which many rows share."""
 
+IDS: tuple[TextColumn, ...] = tuple(
+    column
+    for column in TEXT_COLUMNS
+    if column.column in ("external_id", "first_external_id", "last_external_id", "dedupe_key")
+    and column.table != "memories"
+)
+"""The columns with ids that clients gave to sessions, messages and events; a memory goes with its id."""
+
 _IDS = "an id that Esker made"
 _CHOICE = "one of a few words, which a constraint or the code lists"
 _HASH = "a hash, or its key"
@@ -214,9 +222,9 @@ async def replace_texts(connection: Connection, column: TextColumn, values: Mapp
 
 
 async def rename_places(connection: Connection, phrases: Phrases, name: Callable[[str], str]) -> set[str]:
-    """Give projects and directories that contain one of some phrases another name; return their former names."""
+    """Give places and ids of clients that contain one of some phrases another name; return their former names."""
     renamed: set[str] = set()
-    for column in PLACES:
+    for column in (*PLACES, *IDS):
         statement = for_column(SQL["distinct"], column.table, column.column)
         rows = await (await connection.execute(statement, {"patterns": list(phrases.patterns)})).fetchall()
         old = [value for (value,) in rows if phrases.found_in(value)]
@@ -228,16 +236,16 @@ async def rename_places(connection: Connection, phrases: Phrases, name: Callable
 
 
 async def places(connection: Connection) -> set[str]:
-    """Return all projects and directories of the pool."""
+    """Return all projects, directories and ids of clients in the pool."""
     found: set[str] = set()
-    for column in PLACES:
+    for column in (*PLACES, *IDS):
         statement = for_column(SQL["distinct"], column.table, column.column)
         found.update(name for (name,) in await (await connection.execute(statement, {"patterns": ["%"]})).fetchall())
     return found
 
 
 async def give_names(connection: Connection, names: Mapping[str, str]) -> None:
-    """Give projects and directories other names."""
+    """Give projects, directories and ids of clients other names."""
     values = {"old": list(names), "new": list(names.values())}
-    for column in PLACES:
+    for column in (*PLACES, *IDS):
         await connection.execute(for_column(SQL["rename"], column.table, column.column), values)

@@ -1,4 +1,4 @@
-"""Give projects and directories whose names were forgotten the other names that they have since then."""
+"""Give projects, directories and ids of clients that were forgotten the other names that they have since then."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -6,12 +6,23 @@ from datetime import datetime
 from typing import TypeVar
 
 from esker.server.core.facts.tombstones import holding
-from esker.server.core.pool.lines import GroupLine, ImportBatch, MemoryLine, ReflectionLine, SessionLine
+from esker.server.core.pool.lines import (
+    GroupLine,
+    ImportBatch,
+    MemoryLine,
+    MessageLine,
+    ReflectionLine,
+    SessionLine,
+)
 from esker.server.core.text.indexing import IndexedMemory
 from esker.server.db.database import Connection
 from esker.server.store import tombstones
 
-_Line = TypeVar("_Line", SessionLine, GroupLine, MemoryLine, ReflectionLine)
+_Line = TypeVar("_Line", SessionLine, MessageLine, GroupLine, MemoryLine, ReflectionLine)
+# The columns of lines that hold the name of a place, or an id that a client gave.
+_NAMED = ("project", "cwd", "external_id", "first_external_id", "last_external_id")
+# Names that are looked up at once.
+_AT_ONCE = 10_000
 
 
 async def new_names(connection: Connection, places: Mapping[str, datetime | None]) -> dict[str, str]:
@@ -22,14 +33,18 @@ async def new_names(connection: Connection, places: Mapping[str, datetime | None
     digests = await tombstones.digests(connection) if places else None
     if digests is None:
         return {}
-    names = {place: digests.of_place(place) for place in places}
-    words = {place: digests.in_text(place) if said_at else set[bytes]() for place, said_at in places.items()}
-    known = await tombstones.known(connection, set(names.values()).union(*words.values()))
-    return {
-        place: digests.name_for(place)
-        for place, said_at in places.items()
-        if names[place] in known or (said_at and any(holding(words[place], known, said_at)))
-    }
+    found: dict[str, str] = {}
+    asked = list(places.items())
+    for some in (asked[start : start + _AT_ONCE] for start in range(0, len(asked), _AT_ONCE)):
+        names = {place: digests.of_place(place) for place, _ in some}
+        words = {place: digests.in_text(place) if said_at else set[bytes]() for place, said_at in some}
+        known = await tombstones.known(connection, set(names.values()).union(*words.values()))
+        found |= {
+            place: digests.name_for(place)
+            for place, said_at in some
+            if names[place] in known or (said_at and any(holding(words[place], known, said_at)))
+        }
+    return found
 
 
 async def batch_with_new_names(
@@ -39,25 +54,44 @@ async def batch_with_new_names(
     renamed = await new_names(connection, _places(batch))
     if not renamed:
         return batch, list(rows)
+    named = _renamed(batch.sessions, renamed)
     changed = replace(
         batch,
-        sessions=_renamed(batch.sessions, renamed),
+        sessions={number: _with_new_events(line, renamed) for number, line in named.items()},
+        messages=_renamed(batch.messages, renamed),
         groups=_renamed(batch.groups, renamed),
         memories=_renamed(batch.memories, renamed),
         reflections=_renamed(batch.reflections, renamed),
     )
-    places = {line.id: line.project for line in changed.memories.values()}
-    kept = [row.memory for row in rows if row.memory.id in places]
-    return changed, [IndexedMemory(replace(row, project=places[row.id])) for row in kept]
+    lines = {line.id: line for line in changed.memories.values()}
+    kept = [(row.memory, lines[row.memory.id]) for row in rows if row.memory.id in lines]
+    return changed, [
+        IndexedMemory(replace(row, project=line.project, external_id=line.external_id)) for row, line in kept
+    ]
 
 
 def _places(batch: ImportBatch) -> dict[str, datetime | None]:
-    """Return all projects and directories, each with the earliest time of its lines."""
-    lines = (*batch.sessions.values(), *batch.groups.values(), *batch.memories.values(), *batch.reflections.values())
+    """Return all projects, directories and ids, each with the earliest time of its lines."""
+    dated = [
+        (line.created_at, line)
+        for lines in (batch.sessions, batch.groups, batch.memories, batch.reflections)
+        for line in lines.values()
+    ]
+    told = [(line.received_at, line) for line in batch.messages.values()]
     found: dict[str, datetime | None] = {}
-    for line in sorted(lines, key=lambda line: line.created_at, reverse=True):
-        found |= {place: line.created_at for name in ("project", "cwd") if (place := getattr(line, name, None))}
+    for at, line in sorted((*dated, *told), key=lambda each: each[0], reverse=True):
+        found |= {place: at for name in _NAMED if (place := getattr(line, name, None))}
+    for line in batch.sessions.values():
+        found |= {event.dedupe_key: event.received_at for event in line.events}
     return found
+
+
+def _with_new_events(line: SessionLine, renamed: Mapping[str, str]) -> SessionLine:
+    events = [
+        event.model_copy(update={"dedupe_key": renamed.get(event.dedupe_key, event.dedupe_key)})
+        for event in line.events
+    ]
+    return line.model_copy(update={"events": events})
 
 
 def _renamed(lines: Mapping[int, _Line], renamed: Mapping[str, str]) -> dict[int, _Line]:
@@ -66,5 +100,5 @@ def _renamed(lines: Mapping[int, _Line], renamed: Mapping[str, str]) -> dict[int
 
 def _update(line: _Line, renamed: Mapping[str, str]) -> dict[str, str]:
     """Return the columns of a line that get another value."""
-    places = {name: getattr(line, name, None) or "" for name in ("project", "cwd")}
+    places = {name: getattr(line, name, None) or "" for name in _NAMED}
     return {name: renamed[place] for name, place in places.items() if place in renamed}

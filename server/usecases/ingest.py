@@ -16,7 +16,7 @@ from esker.server.core.ids import is_uuid
 from esker.server.core.json_input import Json, characters, text_characters
 from esker.server.core.redaction import redact_content, redact_name
 from esker.server.db.database import Connection
-from esker.server.db.pipeline import Answer, send
+from esker.server.db.pipeline import Answer, fetch, send
 from esker.server.db.pipeline import known as answered
 from esker.server.store import audit, jobs, messages, sessions, tombstones
 from esker.server.store.messages import MessageToStore
@@ -89,7 +89,9 @@ async def ingest(
         buried = await send_tombstones(connection, hashed)
         session, known = await locked, await stored_meanwhile.digests()
         new = [message for message in stored if message.message.external_id not in known]
-        new = await without_forgotten(parts, connection, session_id, new, buried)
+        new = await _without_known(
+            connection, session_id, new, await without_forgotten(parts, connection, session_id, new, buried)
+        )
         unobserved = session.unobserved_tokens + sum(message.tokens for message in new)
         if new:
             await messages.append(connection, session.id, session.last_seq, new, now)
@@ -117,6 +119,16 @@ async def _not_told(
         for message in fresh
         if message.incoming.external_id.startswith(GATEWAY_IDS) or not is_told(message.blocks, kept)
     ]
+
+
+async def _without_known(
+    connection: Connection, session_id: str, before: Sequence[MessageToStore], buried: Sequence[MessageToStore]
+) -> list[MessageToStore]:
+    """Return the messages that are not stored under the other name of a forgotten id."""
+    sent = {message.message.external_id for message in before}
+    renamed = {name for message in buried if (name := message.message.external_id) not in sent}
+    known = await fetch(connection, messages.hashes(session_id, renamed)) if renamed else {}
+    return [message for message in buried if message.message.external_id not in known]
 
 
 def _refuse_long(batch: Sequence[IncomingMessage], most: int) -> None:

@@ -39,16 +39,17 @@ async def open_session(parts: Parts, pool_id: str, asked: SessionRequest) -> Sto
     now = parts.clock()
     named, project = as_named(asked.project), stored_name(asked.project)
     cwd = redact(asked.cwd) if asked.cwd else None
+    external_id = redact_name(asked.external_id)
     async with parts.database.tenant(pool_id) as connection:
         # Its client still calls it so, but that name is to be forgotten, perhaps as it was written before.
-        renamed = await new_names(connection, dict.fromkeys(filter(None, (named, project, cwd))))
+        renamed = await new_names(connection, dict.fromkeys(filter(None, (named, project, cwd, external_id))))
         project = renamed.get(named) or renamed.get(project or "", project)
         present = await fetch(connection, projects.present_names([project])) if project else {}
         return await sessions.upsert(
             connection,
             session_id=new_id("ses", now),
             client=redact_name(asked.client),
-            external_id=redact_name(asked.external_id),
+            external_id=renamed.get(external_id, external_id),
             project=present.get(project, project) if project else None,
             cwd=renamed.get(cwd, cwd) if cwd else None,
             timezone=asked.timezone,
@@ -100,10 +101,12 @@ async def list_sessions(
     limit: int,
 ) -> list[StoredSession]:
     """Return sessions, the latest begun first, after the cursor `before`."""
+    named = redact_name(external_id) if external_id else None
     async with parts.database.tenant(pool_id) as connection:
+        renamed = await new_names(connection, {named: None}) if named else {}
         return await sessions.listed(
             connection,
-            external_id=redact_name(external_id) if external_id else None,
+            external_id=renamed.get(named, named) if named else None,
             unobserved=unobserved,
             unreflected=unreflected,
             before=before,

@@ -68,7 +68,7 @@ class Doomed:
     notes: set[str] = field(default_factory=set[str])
     """Tasks, continuations and titles of `noted_in`."""
     noted_in: set[str] = field(default_factory=set[str])
-    """The sessions that lose these notes, or whose project or directory gets another name."""
+    """The sessions that lose these notes, or whose project, directory or ids get another name."""
     placed: set[str] = field(default_factory=set[str])
     """The memories whose project gets another name."""
 
@@ -353,7 +353,7 @@ async def _add_notes(connection: Connection, doomed: Doomed) -> None:
 
 
 async def _add_places(connection: Connection, doomed: Doomed) -> None:
-    """Add the memories and sessions whose project or directory says one of the words."""
+    """Add the memories and sessions whose project, directory or ids say one of the words."""
     doomed.placed, sessions = await forgetting.in_places(connection, doomed.phrases)
     doomed.noted_in |= sessions
 

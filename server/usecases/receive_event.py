@@ -7,6 +7,7 @@ from esker.server.core.conversation.records import StoredSession
 from esker.server.core.redaction import redact_name
 from esker.server.db.database import Connection
 from esker.server.store import jobs, messages, sessions
+from esker.server.usecases.forgotten_places import new_names
 from esker.server.usecases.pack import freeze_pack
 from esker.server.usecases.parts import Parts
 
@@ -35,10 +36,11 @@ async def receive_event(
     now = parts.clock()
     async with parts.database.tenant(pool_id) as connection:
         session = await sessions.lock(connection, session_id)
-        if dedupe_key is not None and not await sessions.add_event(
-            connection, session_id, redact_name(dedupe_key), kind, now
-        ):
-            return EventReport(kind, repeated=True, observing=False)
+        if dedupe_key is not None:
+            named = redact_name(dedupe_key)
+            named = (await new_names(connection, {named: None})).get(named, named)
+            if not await sessions.add_event(connection, session_id, named, kind, now):
+                return EventReport(kind, repeated=True, observing=False)
         if kind == "evicted":
             await freeze_pack(parts, connection, session, "evicted", now)
         to_observe = parts.observer is not None and session.unobserved_tokens > 0

@@ -76,7 +76,7 @@ async def bury(
 async def bury_places(
     connection: Connection, digests: Digests, places: Collection[str], receipt_id: str, now: datetime
 ) -> None:
-    """Add tombstones for projects and directories that have other names now, by which they go from now on."""
+    """Add tombstones for projects, directories and ids that have other names now, by which they go from now on."""
     new = {digests.of_place(place): False for place in places}
     await tombstones.add(connection, receipt_id, new, blanks=False, now=now)
 
@@ -191,14 +191,34 @@ async def without_forgotten(
         found = await send_tombstones(connection, hashed)
     known = await found.known
     return [
-        _buried(message, list(holding(hashed.hashes[message.message.external_id], known, message.message.sent_at)))
+        _buried(
+            _with_new_id(digests, message, known),
+            _held_by(digests, message, hashed.hashes[message.message.external_id], known),
+        )
         for message in batch
     ]
 
 
+def _held_by(
+    digests: Digests, message: MessageToStore, hashes: set[bytes], known: Mapping[bytes, Tombstone]
+) -> list[Tombstone]:
+    """Return the tombstones of what a message says; that of its id alone buries nothing."""
+    said = hashes - {digests.of_place(message.message.external_id)}
+    return list(holding(said, known, message.message.sent_at))
+
+
+def _with_new_id(digests: Digests, message: MessageToStore, known: Mapping[bytes, Tombstone]) -> MessageToStore:
+    """Return a message under the other name that its id has since it was forgotten."""
+    given = message.message.external_id
+    if digests.of_place(given) not in known:
+        return message
+    return replace(message, message=replace(message.message, external_id=digests.name_for(given)))
+
+
 def _hashes_of(digests: Digests, session_id: str, message: MessageToStore) -> set[bytes]:
     said = message.message
-    return hashes_of_message(digests, session_id, message.content_hash, said.external_id, message.text, said.content)
+    own = hashes_of_message(digests, session_id, message.content_hash, said.external_id, message.text, said.content)
+    return own | {digests.of_place(said.external_id)}
 
 
 def hashes_of_message(

@@ -156,6 +156,28 @@ async def test_a_project_that_is_called_so_gets_another_name_and_stays_one_proje
     assert (await client.get(f"/v1/sessions/{session}")).json()["project"] == project
 
 
+async def test_ids_of_clients_that_say_a_forgotten_word_get_other_names_and_come_back_as_these(
+    client: httpx2.AsyncClient, owner_url: str
+) -> None:
+    message = {"external_id": "turn-xanadu-1", "role": "user", "content": "Never use floats for money."}
+    event = {"kind": "session_end", "dedupe_key": "end of Xanadu"}
+    session = await opened(client, "chat about Xanadu")
+    await said(client, session, message)
+    await client.post(f"/v1/sessions/{session}/events", json=event)
+    await observed(client, session)
+    exported = (await client.get("/v1/export")).text
+    receipt = await forgotten(client, words=["Xanadu"])
+    assert (receipt["left"], "xanadu" in dump(owner_url).lower()) == ({}, False)
+    assert await opened(client, "chat about Xanadu") == session
+    [found] = (await client.get("/v1/sessions", params={"external_id": "chat about Xanadu"})).json()["sessions"]
+    assert found["id"] == session
+    assert (await said(client, session, message))["accepted"] == 0
+    assert (await client.post(f"/v1/sessions/{session}/events", json=event)).json()["repeated"]
+    imported = await client.post("/v1/import", content=exported)
+    assert (imported.status_code, set(imported.json()["new"].values())) == (200, {0}), imported.text
+    assert "xanadu" not in dump(owner_url).lower()
+
+
 async def test_forgetting_in_a_misspelt_project_is_refused_with_similar_names(
     client: httpx2.AsyncClient,
 ) -> None:

@@ -117,9 +117,14 @@ WHERE id = ANY (%(sessions)s)
   AND ARRAY [current_task, suggested_continuation, thread_title] && %(notes)s::text[]
 
 -- name: in_places
--- The memories and sessions whose project or directory may contain some words.
+-- The memories and sessions whose project or directory, or an id in which, may contain some words.
 SELECT id, NULL FROM memories WHERE project ILIKE ANY (%(patterns)s)
 UNION ALL
-SELECT NULL, id FROM sessions WHERE project ILIKE ANY (%(patterns)s) OR cwd ILIKE ANY (%(patterns)s)
+SELECT NULL, id FROM sessions
+WHERE project ILIKE ANY (%(patterns)s) OR cwd ILIKE ANY (%(patterns)s) OR external_id ILIKE ANY (%(patterns)s)
 UNION ALL
 SELECT NULL, session_id FROM observation_groups WHERE cwd ILIKE ANY (%(patterns)s)
+UNION ALL
+SELECT NULL, session_id FROM messages WHERE external_id ILIKE ANY (%(patterns)s)
+UNION ALL
+SELECT NULL, session_id FROM session_events WHERE dedupe_key ILIKE ANY (%(patterns)s)
