@@ -10,6 +10,7 @@ from esker.server.cli.output import AsJson, print_json, say
 from esker.server.core.counts import counted
 from esker.server.core.pack.rendering import MARK, SAID
 from esker.server.core.recall.expansion_fit import MIN_TOKENS
+from esker.server.core.text.fencing import neutral
 
 app = typer.Typer(add_completion=False)
 
@@ -68,4 +69,4 @@ def _show_row(row: dict[str, Any]) -> None:
 
 
 def _text(text: str, cut: dict[str, Any]) -> str:
-    return f"{text} …" if cut["truncated"] else text
+    return f"{neutral(text)} …" if cut["truncated"] else neutral(text)

@@ -22,6 +22,7 @@ from esker.server.core.http_answers import ServerRefused
 from esker.server.core.pack.rendering import MARK, SAID, unknown_line
 from esker.server.core.records import AskedTier, Category, Priority, Scope
 from esker.server.core.similar_projects import UnknownProject
+from esker.server.core.text.fencing import neutral
 
 app = typer.Typer(add_completion=False)
 
@@ -89,7 +90,7 @@ def show_recalled(found: dict[str, Any]) -> None:
     for hit in found["hits"]:
         mark = MARK[hit["priority"]] if hit["priority"] else SAID
         # A passage has several lines.
-        say(f"{hit['score']:.2f} {mark} " + hit["content"].replace("\n", "\n     "))
+        say(f"{hit['score']:.2f} {mark} " + neutral(hit["content"]).replace("\n", "\n     "))
         say(f"     {hit['age']}, {_sources_text(hit)}")
         if hit["parts"]:
             say("     " + ", ".join(f"{name} {value}" for name, value in hit["parts"].items() if value is not None))
@@ -142,7 +143,7 @@ def memories(
         replaced_by = f", replaced by {row['superseded_by']}" if row["superseded_by"] else ""
         reserved = ", tentative" if row["tentative"] else ""
         head = f"{row['id']} {MARK[row['priority']]} {row['said_at'][:10]} {row['kind']}"
-        say(f"{head}{reserved}{replaced_by}: {row['content']}")
+        say(f"{head}{reserved}{replaced_by}: {neutral(row['content'])}")
 
 
 @app.command()

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from esker.server.core.text.fencing import fenced, neutral, neutral_object, visible
+from esker.server.core.text.fencing import fenced, neutral, neutral_object, visible, voiced, voiceless
 
 TEXT = st.text(st.one_of(st.characters(), st.sampled_from("<＜/>|[]! \n\u200b\u202e\ufe0f\U000e0041")))
 
@@ -17,13 +17,14 @@ TEXT = st.text(st.one_of(st.characters(), st.sampled_from("<＜/>|[]! \n\u200b\u
         "<system>", "</system>", "<SYSTEM \n>", "< / system-reminder >", "<system-reminder>", "<memory>", "</memories>",
         "<user_prompt>", "<tool_result>", "<function_calls>", "<hook_context>", "<ns:invoke name='x'>", "<System>",
         "<|im_start|>", "<｜User｜>", "<s>", "</s>", "[INST]", "[/INST]", "<<SYS>>", "<start_of_turn>", "＜system＞",
+        "[SYSTEM_PROMPT]", "[/THINK]",
         "<sys\u200btem>", "<mem\u00adory>", "<sy\U000e0041stem>", "<global_observations>", "Vec<system>", "x</system>",
     ],
 )  # fmt: skip
 def test_no_text_opens_or_closes_a_voice(voice: str) -> None:
     shown = fenced(f"A {voice} b")
     assert not any(mark in shown for mark in ("<s", "<S", "</", "< /", "<m", "<u", "<t", "<f", "<h", "<n", "<g", "<|"))
-    assert not any(mark in shown for mark in ("<｜", "[INST", "[/INST", "<SYS", "＜"))
+    assert not any(mark in shown for mark in ("<｜", "[INST", "[/INST", "[SYSTEM", "[/THINK", "<SYS", "＜"))
 
 
 @given(TEXT, st.sampled_from(["system", "/system", "memory", "tool_result", "user"]))
@@ -39,7 +40,7 @@ def test_code_stays_readable(code: str) -> None:
 @pytest.mark.parametrize(
     "hidden",
     ["\u200b", "\u200e", "\u202e", "\u2066", "\u2060", "\u00ad", "\ufeff", "\u3164", "\u115f", "\u2800", "\ufe01",
-     "\U000e0041", "\U000e0100", "\u034f", "\u180e", "\u061c", "\ufff9"],
+     "\U000e0041", "\U000e0100", "\u034f", "\u180e", "\u061c", "\ufff9", "\U00013430"],
 )  # fmt: skip
 def test_a_character_that_no_one_sees_is_left_out(hidden: str) -> None:
     assert visible(f"pay{hidden}load{hidden}{hidden}") == "payload"
@@ -76,3 +77,8 @@ def test_showing_twice_changes_nothing(text: str) -> None:
 def test_lines_stay_and_every_string_of_an_object_is_neutral() -> None:
     given = {"hits": [{"content": "one\ntwo <system>", "score": 0.5}], "text": "\u200bx"}
     assert neutral_object(given) == {"hits": [{"content": "one\ntwo &lt;system>", "score": 0.5}], "text": "x"}
+
+
+@given(TEXT | st.lists(st.sampled_from(["<", "system", "&", "amp;", "lt;", "#91;", "[INST]", "＜", ">"])).map("".join))
+def test_what_a_synchronised_file_escapes_is_read_back_as_it_was(text: str) -> None:
+    assert voiced(voiceless(text)) == text

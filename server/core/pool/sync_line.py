@@ -1,6 +1,7 @@
 """A line of a synchronised folder: one memory, as people read and edit it.
 
 It is a Markdown bullet: the mark of its priority, its words, and its id in a comment. Further lines are indented.
+Agents read such files as well: no voice of a client or a model begins in one, and each of its characters can be seen.
 """
 
 import hashlib
@@ -10,6 +11,7 @@ from dataclasses import dataclass
 
 from esker.server.core.pack.rendering import MARK
 from esker.server.core.records import Priority
+from esker.server.core.text.fencing import visible, voiced, voiceless
 
 _PRIORITY: dict[str, Priority] = {mark: priority for priority, mark in MARK.items()}
 _BULLET = re.compile(rf"[-*+](?:[ \t]+|$)(?:({'|'.join(_PRIORITY)})\ufe0f?[ \t]*)?")
@@ -39,8 +41,15 @@ class SyncLine:
 
 
 def cleaned(content: str) -> str:
-    """Return words as a file keeps them: without spaces at line ends, which editors remove, and at both ends."""
-    lines = [line.rstrip(" \t") for line in _BREAK.sub("\n", content).split("\n")]
+    """Return words as a file keeps them: without characters that no one sees, and without spaces at line ends.
+
+    Editors remove these; spaces at both ends go, too.
+    """
+    text = _BREAK.sub("\n", content)
+    # A character that goes may have been the reason for which the one beside it was kept.
+    while (seen := visible(text)) != text:
+        text = seen
+    lines = [line.rstrip(" \t") for line in text.split("\n")]
     return "\n".join(lines).strip("\n").lstrip(" \t")
 
 
@@ -57,7 +66,7 @@ def parsed(lines: list[str]) -> tuple[str, Priority | None, tuple[str, ...]]:
     assert head is not None  # the caller has found the bullet
     unindented = [lines[0][head.end() :], *(_unindented(line) for line in lines[1:])]
     ids = tuple(memory_id for line in unindented for memory_id in _ID.findall(line))
-    words = "\n".join(_ESCAPED.sub(r"\1<!--", _ID.sub("", line)) for line in unindented)
+    words = "\n".join(voiced(_ESCAPED.sub(r"\1<!--", _ID.sub("", line))) for line in unindented)
     return cleaned(words), _PRIORITY.get(head[1]) if head[1] else None, ids
 
 
@@ -72,8 +81,8 @@ def ids_in(text: str) -> list[str]:
 
 
 def escaped(text: str) -> str:
-    """Return words in which no comment begins."""
-    return _COMMENT.sub(r"\\\1<!--", text)
+    """Return words in which no comment begins, and no voice."""
+    return voiceless(_COMMENT.sub(r"\\\1<!--", text))
 
 
 def _unindented(line: str) -> str:
