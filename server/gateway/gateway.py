@@ -7,7 +7,7 @@ import asyncio
 import logging
 import re
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from functools import partial
 from urllib.parse import unquote
 
@@ -15,18 +15,19 @@ import httpx2
 from starlette.datastructures import Headers
 from starlette.types import Receive, Scope, Send
 
-from esker.server.core.config.gateway_rules import UPSTREAMS, read_mode
+from esker.server.core.config.gateway_rules import UPSTREAMS, read_mode, read_switch
 from esker.server.core.context.usage import UNCHANGED, RequestChange
 from esker.server.core.errors import EskerError, InvalidInput
 from esker.server.core.records import Principal
+from esker.server.gateway.answers import AnswerSender, Copy
 from esker.server.gateway.backlog import Exchange
 from esker.server.gateway.compactions import without_order
-from esker.server.gateway.encodings import MOST_BYTES
 from esker.server.gateway.identity import KnownTurn, identified
 from esker.server.gateway.keeping import Keeper
 from esker.server.gateway.prompts import Prompts, Remade
 from esker.server.gateway.protocols import protocol_of
 from esker.server.gateway.reading import ModelRequest, Unread, read_answer, read_request
+from esker.server.gateway.recalling import Asked, CutOff, Recalling
 from esker.server.gateway.records import Caller, ModelAnswer, Protocol
 from esker.server.gateway.sessions import Histories, Place, new_session
 from esker.server.gateway.upstreams import Upstreams, sent_back, sent_on
@@ -39,7 +40,7 @@ log = logging.getLogger(__name__)
 
 # Bytes of a request up to which reading it takes less time than starting a thread.
 _SMALL = 256 * 1024
-_OPTIONS = ("client", "project", "cwd", "session", "mode")
+_OPTIONS = ("client", "project", "cwd", "session", "mode", "recall")
 _SLASH = r"/|\\|%2f|%5c"
 _UPWARD = re.compile(rf"(?:^|{_SLASH})(?:\.|%2e){{1,2}}(?:{_SLASH}|;|$)", re.IGNORECASE)
 
@@ -63,6 +64,7 @@ class Gateway:
         self._upstreams = Upstreams({**UPSTREAMS, **parts.settings.gateway_upstreams})
         self._keeper = Keeper(parts)
         self._histories = Histories()
+        self._recalling = Recalling(parts)
         self._prompts = Prompts(parts, self._keeper)
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -83,6 +85,7 @@ class Gateway:
             options, name, path = _target(scope)
             headers = {**dict(Headers(scope=scope)), **options}
             read_mode(headers.get("x-esker-mode", ""))
+            read_switch(headers.get("x-esker-recall", ""))
             address = self._upstreams.address(name, path, scope["query_string"])
             body = await _body(receive)
             await _unless_gone(receive, self._pass_on(scope, address, path, headers, body, send))
@@ -96,26 +99,34 @@ class Gateway:
         who: Principal | None = scope["state"].get("principal")
         protocol = protocol_of(path) if scope["method"] == "POST" and who else None
         read = await self._read(protocol, headers, body) if protocol else None
-        placed, remade = None, None
+        is_readable = read and not (path.endswith(":streamGenerateContent") and b"alt=sse" not in scope["query_string"])
+        with_tool = await self._recalling.prepared(who, read) if read and who and is_readable else None
+        read = with_tool or read
+        placed, remade, sent = None, None, read.text.encode() if read and with_tool else body
         if read and who and read.mode in ("pack", "manage"):
             placed, remade = await self._with_memory(who, read)
+            sent = remade.text.encode() if remade else sent
         elif read:
             self._count("watched")
-        sent = remade.text.encode() if remade else body
-        given = sent_on(scope["headers"], is_rewritten=remade is not None)
+        given = sent_on(scope["headers"], is_rewritten=sent is not body, is_spliced=with_tool is not None)
+        again = partial(self._upstreams.sent, scope["method"], address, given)
         scope["state"]["body_is_read"]()
-        async with self._upstreams.sent(scope["method"], address, given, sent) as answer:
-            copy = _Copy()
+        async with again(sent) as answer:
+            copy = Copy()
+            client = AnswerSender(send, copy)
             try:
-                await _stream(answer, send, copy)
-            except httpx2.TransportError as error:
+                if who and with_tool:
+                    await self._recalling.pass_back(answer, Asked(who, with_tool, sent.decode(), again), client)
+                else:
+                    await client.pass_back(answer)
+            except (httpx2.TransportError, CutOff) as error:
                 # The connection is then closed without the end of the answer, by which the client knows.
                 log.warning("The answer of %s was cut off: %s", answer.url.host, error or type(error).__name__)
             finally:
                 # Some clients close the connection as soon as they have read the last event.
                 if read and who and answer.status_code == 200:
                     change = remade.change if remade else UNCHANGED
-                    self._keep_soon(who, read, placed, change, Headers(raw=sent_back(answer.headers.raw)), copy.bytes)
+                    self._keep_soon(who, read, placed, change, Headers(raw=sent_back(answer.headers.raw)), copy)
 
     async def _read(self, protocol: Protocol, headers: Mapping[str, str], body: bytes) -> ModelRequest | None:
         """Return a request; None if it is not understood, or nothing of it may be read."""
@@ -173,7 +184,7 @@ class Gateway:
         placed: _Placed | None,
         change: RequestChange,
         headers: Headers,
-        copy: bytes,
+        copy: Copy,
     ) -> None:
         """Keep an exchange in a task of its own, which goes on when the client is gone."""
         task = asyncio.create_task(self._keep(who, read, placed, change, headers, copy))
@@ -187,17 +198,21 @@ class Gateway:
         placed: _Placed | None,
         change: RequestChange,
         headers: Headers,
-        copy: bytes,
+        copy: Copy,
     ) -> None:
         try:
             placed = placed or await self._placed(who, read)
-            answer = await asyncio.to_thread(_answer, read, headers, copy) if copy else None
+            answer = await asyncio.to_thread(_answer, read, headers, copy.bytes) if copy.chunks else None
+            if answer and copy.used:
+                answer = replace(answer, used=copy.used)
+                # Without the gateway, the further requests would not have been.
+                change = replace(change, pack_tokens=change.pack_tokens + copy.further_tokens)
             said = without_order(read.conversation.turns)
             if said is None:
                 said = [*read.conversation.turns, *(answer.turns if answer and answer.whole else ())]
             turns = await asyncio.to_thread(identified, said)
             self._histories.note(_owner(who, read.caller), placed.session.external_id, turns)
-            size = len(read.text) + len(copy)
+            size = len(read.text) + copy.size
             self._keeper.keep(Exchange(who, placed.session, turns, placed.is_fork, answer, size, change))
         except (EskerError, ValueError, RecursionError) as error:
             log.warning("An exchange of %s was not kept: %s", read.caller.client, error)
@@ -271,31 +286,3 @@ async def _unless_gone(receive: Receive, work: Coroutine[None, None, None]) -> N
 async def _gone(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
-
-
-@dataclass(slots=True)
-class _Copy:
-    """A copy of an answer's bytes; empty if they are too many."""
-
-    chunks: list[bytes] = field(default_factory=list[bytes])
-    size: int = 0
-
-    def add(self, chunk: bytes) -> None:
-        self.size += len(chunk)
-        if self.size > MOST_BYTES:
-            self.chunks.clear()
-        else:
-            self.chunks.append(chunk)
-
-    @property
-    def bytes(self) -> bytes:
-        return b"".join(self.chunks)
-
-
-async def _stream(answer: httpx2.Response, send: Send, copy: _Copy) -> None:
-    """Send an answer back as it comes, and copy it."""
-    await send({"type": "http.response.start", "status": answer.status_code, "headers": sent_back(answer.headers.raw)})
-    async for chunk in answer.aiter_raw():
-        copy.add(chunk)
-        await send({"type": "http.response.body", "body": chunk, "more_body": True})
-    await send({"type": "http.response.body", "body": b"", "more_body": False})

@@ -4,15 +4,26 @@ The tail begins where no call waits for its result, and stays there from request
 cache holds; it moves only when the history behind it has grown over its budget.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from esker.server.agents.content import Block
 from esker.server.core.context.tail import KEEP_LAST_MESSAGES
 from esker.server.core.conversation.blocks import content_tokens, result_ids, tool_names
+from esker.server.core.json_input import Json, as_object
 from esker.server.gateway.identity import KnownTurn
 
 _KEPT_SHARE = 0.4
 """The share of the budget that the tail may have where it begins anew; the rest is room to grow."""
+
+
+BEFORE_ANSWERS = ("system", "developer", "user", "compaction", "compaction_summary")
+"""The senders of what comes before an answer, of which not all is a turn: injected context, unknown forms, and what a
+provider has made of an earlier part of the conversation, which has no sender but its type."""
+
+
+def senders_of(items: Iterable[Json]) -> list[Json]:
+    """Return the senders of the items of a history."""
+    return [each.get("role") or each.get("type") for each in map(as_object, items)]
 
 
 def head_length(turns: Sequence[KnownTurn]) -> int:

@@ -6,6 +6,7 @@ form of numbers.
 
 import json
 import re
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from esker.server.core.json_input import Json
@@ -67,6 +68,26 @@ def with_item(text: str, start: int, index: int, item: Json) -> str:
         return f"{text[:place]}{written},{text[place:]}"
     place = spans[-1].end
     return f"{text[:place]},{written}{text[place:]}"
+
+
+def with_items(text: str, start: int, written: Mapping[int, Sequence[str]]) -> str:
+    """Return the text with more items, each written as JSON, before those at these places of the array at `start`.
+
+    Items at the number of its items, or beyond, come at its end. Raises ValueError.
+    """
+    spans = items(text, start)
+    pieces: list[str] = []
+    done = 0
+    for place in sorted(place for place, more in written.items() if more):
+        more = ",".join(written[place])
+        if place < len(spans):
+            pieces += [text[done : spans[place].start], more, ","]
+            done = spans[place].start
+        else:
+            end = spans[-1].end if spans else start + 1
+            pieces += [text[done:end], "," if spans else "", more]
+            done = end
+    return "".join([*pieces, text[done:]])
 
 
 def without_items(text: str, start: int, first: int, end: int) -> str:

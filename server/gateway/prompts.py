@@ -9,10 +9,17 @@ from typing import Generic, NamedTuple, TypeVar
 from esker.server.core.context.prefix import HINT
 from esker.server.core.context.usage import RequestChange
 from esker.server.core.errors import NotFound, Unavailable
-from esker.server.core.json_input import as_object
 from esker.server.core.records import Principal
 from esker.server.gateway.backlog import key_of
-from esker.server.gateway.history import head_length, new_start, starts, tail_tokens, tokens_of
+from esker.server.gateway.history import (
+    BEFORE_ANSWERS,
+    head_length,
+    new_start,
+    senders_of,
+    starts,
+    tail_tokens,
+    tokens_of,
+)
 from esker.server.gateway.identity import KnownTurn
 from esker.server.gateway.json_spans import items, members, without_items
 from esker.server.gateway.keeping import Keeper, KnownSession
@@ -28,9 +35,6 @@ from esker.server.usecases.tail_of_history import last_evicted, observed_among
 # Seconds that a request waits for what memory adds to it.
 _SECONDS = 1.0
 _MOST_SESSIONS = 500
-# The senders of what comes before the first answer, of which not all is a turn: injected context, unknown forms, and
-# what a provider has made of an earlier part of the conversation, which has no sender.
-_BEFORE_ANSWERS = ("system", "developer", "user", "compaction", "compaction_summary")
 
 _Value = TypeVar("_Value")
 
@@ -175,14 +179,13 @@ def without_middle(protocol: Protocol, text: str, turns: Sequence[KnownTurn], st
     """
     history = members(text)[protocol.history]
     head = head_length(turns)
-    found = [as_object(span.value) for span in items(text, history.start)]
-    roles = [each.get("role") or each.get("type") for each in found]
+    senders = senders_of(span.value for span in items(text, history.start))
     first = turns[head - 1].item + 1 if head else 0
-    while first < turns[head].item and roles[first] in _BEFORE_ANSWERS:
+    while first < turns[head].item and senders[first] in BEFORE_ANSWERS:
         first += 1
     end = turns[start - 1].item + 1
     if turns[start].role == "user":
         behind, end = end, turns[start].item
-        while end > behind and roles[end - 1] in _BEFORE_ANSWERS:
+        while end > behind and senders[end - 1] in BEFORE_ANSWERS:
             end -= 1
     return without_items(text, history.start, first, end)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from esker.server.agents.project import is_excluded, project_of
-from esker.server.core.config.gateway_rules import GatewayMode, mode_for, read_mode
+from esker.server.core.config.gateway_rules import GatewayMode, mode_for, read_mode, read_switch
 from esker.server.core.config.settings import Settings
 from esker.server.core.json_input import JsonObject, as_object
 from esker.server.gateway.callers import caller_of, check_names, is_aside
@@ -23,6 +23,8 @@ class ModelRequest:
     conversation: Conversation
     caller: Caller
     mode: GatewayMode
+    recall: bool
+    """Whether the model is to have the tool `recall_memory`, if the client has not."""
 
 
 class Unread(Exception):
@@ -52,7 +54,10 @@ def read_request(
     mode = "off" if asked == "off" else mode_for(settings.gateway_rules, usual, caller.client, caller.project)
     if mode == "off" or is_excluded(caller.cwd, caller.project, exclude()):
         raise Unread("off")
-    return ModelRequest(protocol, text, conversation, caller, mode)
+    asked_recall = read_switch(headers.get("x-esker-recall", ""))
+    usual_recall = any(each.applies(caller.client, caller.project) for each in settings.gateway_recall)
+    recall = usual_recall if asked_recall is None else asked_recall
+    return ModelRequest(protocol, text, conversation, caller, mode, recall)
 
 
 def read_answer(protocol: Protocol, headers: Mapping[str, str], copy: bytes) -> ModelAnswer:

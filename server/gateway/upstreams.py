@@ -68,8 +68,11 @@ class Upstreams:
             await answer.aclose()
 
 
-def sent_on(headers: Sequence[Header], *, is_rewritten: bool) -> list[Header]:
-    """Return the headers that a provider gets. A body that was rewritten is no longer compressed."""
+def sent_on(headers: Sequence[Header], *, is_rewritten: bool, is_spliced: bool = False) -> list[Header]:
+    """Return the headers that a provider gets. A body that was rewritten is no longer compressed.
+
+    An answer that is spliced with others must not be compressed either, and is not one of a single request.
+    """
     named = _named_by_connection(headers)
     kept: list[Header] = []
     for name, value in headers:
@@ -78,8 +81,10 @@ def sent_on(headers: Sequence[Header], *, is_rewritten: bool) -> list[Header]:
             continue
         if lower.startswith(_PREFIXES_NOT_SENT_ON) or (is_rewritten and lower == "content-encoding"):
             continue
+        if lower == "idempotency-key" and is_spliced:
+            continue
         if lower == "accept-encoding":
-            value = accepted(value.decode("latin-1")).encode()
+            value = b"identity" if is_spliced else accepted(value.decode("latin-1")).encode()
         kept.append((name, value))
     return kept
 

@@ -22,22 +22,29 @@ UPSTREAMS: Mapping[str, str] = {
     "gemini": "https://generativelanguage.googleapis.com",
 }
 """The addresses of the providers that are always there."""
+SWITCH: Mapping[str, bool] = {"on": True, "off": False}
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,30}")
 
 
 @dataclass(frozen=True, slots=True)
-class GatewayRule:
-    """The mode for a client, or with `project` for its sessions there; both may contain the wildcard `*`."""
+class Senders:
+    """A client, or with `project` its sessions there; both may contain the wildcard `*`."""
 
     client: str
     project: str | None
-    mode: GatewayMode
 
     def applies(self, client: str, project: str | None) -> bool:
-        """Return whether the rule is about a client in a project."""
+        """Return whether a client in a project is one of them."""
         if not fnmatchcase(client, self.client):
             return False
         return self.project is None or fnmatchcase(project_name(project or ""), self.project)
+
+
+@dataclass(frozen=True, slots=True)
+class GatewayRule(Senders):
+    """The mode for some senders."""
+
+    mode: GatewayMode
 
 
 def read_upstreams(text: str) -> dict[str, str]:
@@ -73,6 +80,27 @@ def read_rules(text: str) -> tuple[GatewayRule, ...]:
             )
         found.append(GatewayRule(client, project_name(project) or None, MODES[mode]))
     return tuple(found)
+
+
+def read_senders(text: str) -> tuple[Senders, ...]:
+    """Return senders from `client, client@project`; `on` means all of them, `off` none. Raises ValueError."""
+    if text.strip().lower() in SWITCH:
+        return (Senders("*", None),) if SWITCH[text.strip().lower()] else ()
+    found: list[Senders] = []
+    for entry in filter(None, map(str.strip, text.split(","))):
+        client, _, project = entry.partition("@")
+        if not client or "=" in entry:
+            raise ValueError(f"{entry!r} must be written as client or client@project; or the whole as on or off")
+        found.append(Senders(client, project_name(project) or None))
+    return tuple(found)
+
+
+def read_switch(text: str) -> bool | None:
+    """Return what a sender asks for with `on` or `off`; None for an empty text. Raises InvalidInput."""
+    name = text.strip().lower()
+    if name and name not in SWITCH:
+        raise InvalidInput(f"{text[:40]!r} must be on or off, to offer the tool recall_memory or not.")
+    return SWITCH.get(name)
 
 
 def read_mode(text: str) -> GatewayMode | None:

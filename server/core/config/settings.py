@@ -22,7 +22,14 @@ from pydantic import (
 )
 
 from esker.server.core.config.client_settings import CLIENT_SETTINGS, PREFIX, variable
-from esker.server.core.config.gateway_rules import GatewayMode, GatewayRule, read_rules, read_upstreams
+from esker.server.core.config.gateway_rules import (
+    GatewayMode,
+    GatewayRule,
+    Senders,
+    read_rules,
+    read_senders,
+    read_upstreams,
+)
 from esker.server.core.config.home import data_dir, expanded
 from esker.server.core.config.prices import KNOWN, Price, read_prices
 from esker.server.core.config.secret_files import from_files, is_of_file, with_password
@@ -50,6 +57,7 @@ _SECRETS = (
 )
 WRITTEN: Mapping[str, Callable[[str], object]] = {
     "llm_prices": read_prices,
+    "gateway_recall": read_senders,
     "gateway_rules": read_rules,
     "gateway_upstreams": read_upstreams,
 }
@@ -193,6 +201,9 @@ class Settings(BaseModel):
     """In the mode `manage`: tokens of a raw history beyond which the gateway leaves observed turns out."""
     gateway_rules: tuple[GatewayRule, ...] = ()
     """Modes for some clients and projects: `codex=watch, claude-code@acme/*=off`. The first that applies holds."""
+    gateway_recall: tuple[Senders, ...] = ()
+    """Clients whose models get the tool `recall_memory`, which the gateway answers itself: `on`, `off`, or some clients
+    and projects, `codex, claude-code@acme/*`."""
     gateway_upstreams: Mapping[str, str] = {}
     """Providers that replace or extend the built-in ones: `name=https://…, …`. The gateway passes requests on to no
     others."""

@@ -1,0 +1,70 @@
+"""Sending a provider's answer back to the client, and copying it."""
+
+from dataclasses import dataclass, field
+
+import httpx2
+from starlette.types import Send
+
+from esker.server.core.records import TokenUse
+from esker.server.gateway.encodings import MOST_BYTES
+from esker.server.gateway.upstreams import Header, sent_back
+
+
+@dataclass(slots=True)
+class Copy:
+    """A copy of the bytes that the client got; empty if they are too many.
+
+    `used` are the tokens of all requests, if the answer took several, and `further_tokens` those that were sent with
+    the later ones.
+    """
+
+    chunks: list[bytes] = field(default_factory=list[bytes])
+    size: int = 0
+    used: TokenUse | None = None
+    further_tokens: int = 0
+
+    def add(self, chunk: bytes) -> None:
+        """Add what the client gets."""
+        self.size += len(chunk)
+        if self.size > MOST_BYTES:
+            self.chunks.clear()
+        else:
+            self.chunks.append(chunk)
+
+    @property
+    def bytes(self) -> bytes:
+        """All of it."""
+        return b"".join(self.chunks)
+
+
+class AnswerSender:
+    """Sends an answer to the client, and copies its bytes."""
+
+    def __init__(self, send: Send, copy: Copy) -> None:
+        self._send = send
+        self.copy = copy
+
+    async def start(self, answer: httpx2.Response, length: int | None = None) -> None:
+        """Send status and headers; `length` is that of a body that is not the provider's."""
+        headers = sent_back(answer.headers.raw)
+        if length is not None:
+            own: Header = (b"content-length", b"%d" % length)
+            headers = [own, *((name, value) for name, value in headers if name != b"content-length")]
+        await self._send({"type": "http.response.start", "status": answer.status_code, "headers": headers})
+
+    async def write(self, chunk: bytes) -> None:
+        """Send a part of the body."""
+        if chunk:
+            self.copy.add(chunk)
+            await self._send({"type": "http.response.body", "body": chunk, "more_body": True})
+
+    async def end(self) -> None:
+        """Say that the body is complete."""
+        await self._send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def pass_back(self, answer: httpx2.Response) -> None:
+        """Send an answer as it comes."""
+        await self.start(answer)
+        async for chunk in answer.aiter_raw():
+            await self.write(chunk)
+        await self.end()

@@ -1,0 +1,202 @@
+"""Recall as a tool that the gateway answers itself: one answer for the client, several requests to the provider."""
+
+import asyncio
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import httpx2
+import pytest
+
+from tests.gateway.test_messages import CLAUDE, SESSION, request, sent, stored, text
+from tests.support.api import until
+from tests.support.messages_api import faults
+from tests.support.model_answers import FORMS, Part
+from tests.support.upstream import Said, Upstream
+from tests.support.waiting import PATIENCE
+
+ON = {"x-esker-recall": "on", "x-esker-client": "mine", "x-esker-session": SESSION}
+FIRST: Sequence[Part] = [("text", "I look."), ("recall", "When does the shop deploy?")]
+LAST: Sequence[Part] = [("text", "On Fridays."), ("call", "Bash")]
+JSON = {"content-type": "application/json"}
+SCHEMA = {"type": "object", "properties": {}}
+BODIES: Mapping[str, dict[str, Any]] = {
+    "messages": {"model": "m", "tools": [{"name": "Bash", "input_schema": SCHEMA}]},
+    "responses": {"model": "m", "store": False, "tools": [{"type": "function", "name": "Bash", "parameters": SCHEMA}]},
+    "chat": {"model": "m", "tools": [{"type": "function", "function": {"name": "Bash", "parameters": SCHEMA}}]},
+    "gemini": {"tools": [{"functionDeclarations": [{"name": "Bash"}]}]},
+}
+HISTORIES: Mapping[str, list[dict[str, Any]]] = {
+    "messages": [
+        {"role": "user", "content": "When does the shop deploy?"},
+        {
+            "role": "assistant",
+            "content": [
+                text("I look."),
+                text("On Fridays."),
+                {"type": "tool_use", "id": "toolu_2_1", "name": "Bash", "input": {"path": "cart.py"}},
+            ],
+        },
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "toolu_2_1", "content": "done"}]},
+    ],
+    "responses": [
+        {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "When does the shop deploy?"}]},
+        {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "I look."}]},
+        {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "On Fridays."}]},
+        {"type": "function_call", "call_id": "call_2_1", "name": "Bash", "arguments": '{"path": "cart.py"}'},
+        {"type": "function_call_output", "call_id": "call_2_1", "output": "done"},
+    ],
+    "chat": [
+        {"role": "user", "content": "When does the shop deploy?"},
+        {
+            "role": "assistant",
+            "content": "I look.\n\nOn Fridays.",
+            "tool_calls": [
+                {
+                    "id": "call_2_1",
+                    "type": "function",
+                    "function": {"name": "Bash", "arguments": '{"path": "cart.py"}'},
+                }
+            ],
+        },
+        {"role": "tool", "tool_call_id": "call_2_1", "content": "done"},
+    ],
+    "gemini": [
+        {"role": "user", "parts": [{"text": "When does the shop deploy?"}]},
+        {
+            "role": "model",
+            "parts": [
+                {"text": "I look.\n\nOn Fridays."},
+                {"functionCall": {"name": "Bash", "args": {"path": "cart.py"}}, "thoughtSignature": "sig"},
+            ],
+        },
+        {"role": "user", "parts": [{"functionResponse": {"name": "Bash", "response": {"output": "done"}}}]},
+    ],
+}
+PATHS = {
+    ("messages", True): "/v1/messages",
+    ("messages", False): "/v1/messages",
+    ("responses", True): "/v1/responses",
+    ("responses", False): "/v1/responses",
+    ("chat", True): "/v1/chat/completions",
+    ("chat", False): "/v1/chat/completions",
+    ("gemini", True): "/v1beta/models/g:streamGenerateContent?alt=sse",
+    ("gemini", False): "/v1beta/models/g:generateContent",
+}
+MEMBERS = {"messages": "messages", "responses": "input", "chat": "messages", "gemini": "contents"}
+
+
+def answer(name: str, parts: Sequence[Part], number: int, *, is_stream: bool) -> Said:
+    """Return a provider's answer."""
+    if is_stream:
+        return Said(FORMS[name].stream(parts, number))
+    return Said([json.dumps(FORMS[name].document(parts, number)).encode()], headers=JSON)
+
+
+async def ask(agent: httpx2.AsyncClient, name: str, turns: int, *, is_stream: bool) -> httpx2.Response:
+    """Send the first items of a history."""
+    body = {**BODIES[name], MEMBERS[name]: HISTORIES[name][:turns]}
+    return await agent.post(f"/gateway/model{PATHS[name, is_stream]}", json=body, headers=ON)
+
+
+@pytest.mark.parametrize("is_stream", [True, False])
+@pytest.mark.parametrize("name", FORMS)
+async def test_a_call_is_answered_by_a_second_request_and_is_in_the_next_one_again(
+    agent: httpx2.AsyncClient, provider: Upstream, name: str, is_stream: bool
+) -> None:
+    await agent.post("/v1/memories", json={"content": "The shop deploys on Fridays.", "kind": "manual"})
+    provider.say(answer(name, FIRST, 1, is_stream=is_stream), answer(name, LAST, 2, is_stream=is_stream))
+    got = await ask(agent, name, 1, is_stream=is_stream)
+    seen = FORMS[name].read_stream(got.content) if is_stream else FORMS[name].read_document(got.json())
+    assert "".join(words for kind, words in seen.parts if kind == "text").replace("\n", "") == "I look.On Fridays."
+    assert [name for kind, name in seen.parts if kind == "call"] == ["Bash"]
+    first, second = (arrived.json for arrived in provider.arrived)
+    member = MEMBERS[name]
+    assert "recall_memory" in json.dumps(first["tools"])
+    assert {**second, member: None} == {**first, member: None}
+    told = len(first[member])
+    assert second[member][:told] == first[member]
+    [*_, result] = second[member]
+    assert "The shop deploys on Fridays." in json.dumps(result)
+    # The client sends what it saw; call and result come before it, in the same bytes each time.
+    provider.say(answer(name, [("text", "Done.")], 3, is_stream=is_stream))
+    whole = len(HISTORIES[name])
+    await ask(agent, name, whole, is_stream=is_stream)
+    await ask(agent, name, whole, is_stream=is_stream)
+    third, fourth = provider.arrived[2:]
+    assert third.body == fourth.body
+    history = third.json[member]
+    assert history[:told] == first[member]
+    assert "recall_memory" in json.dumps(history[told])
+    assert history[told + 1] == result
+    assert history[told + 2 :] == HISTORIES[name][1:]
+    if name == "messages":
+        assert faults(blocks(history)) == []
+
+
+def blocks(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return messages whose content is blocks."""
+    return [
+        {**each, "content": [text(each["content"])] if isinstance(each["content"], str) else each["content"]}
+        for each in messages
+    ]
+
+
+async def test_what_the_client_saw_is_kept_and_the_tokens_of_both_requests_are_counted(
+    agent: httpx2.AsyncClient, provider: Upstream
+) -> None:
+    provider.say(
+        answer("messages", FIRST, 1, is_stream=True), answer("messages", [("text", "Never.")], 2, is_stream=True)
+    )
+    await sent(agent, request(("user", "Hi.")), **{"x-esker-recall": "on"})
+    messages = await stored(agent, SESSION, 2)
+    assert [block["text"] for block in messages[1]["content"]] == ["I look.", "Never."]
+    [session] = (await agent.get(f"/v1/sessions?external_id={SESSION}")).json()["sessions"]
+    shown = await until(agent, f"/v1/sessions/{session['id']}/memory", lambda memory: memory["usage"])
+    assert (shown["usage"]["calls"], shown["usage"]["input_tokens"], shown["usage"]["output_tokens"]) == (1, 200, 20)
+
+
+async def test_a_client_that_goes_away_ends_the_second_request(agent: httpx2.AsyncClient, provider: Upstream) -> None:
+    second = Said(FORMS["messages"].stream(LAST, 2), gate=asyncio.Event())
+    provider.say(answer("messages", FIRST, 1, is_stream=True), second)
+    body = json.dumps(request(("user", "Hi.")))
+    headers = {"content-type": "application/json", **CLAUDE, "x-esker-recall": "on"}
+    async with agent.stream("POST", "/gateway/model/v1/messages", content=body, headers=headers) as got:
+        arriving = got.aiter_raw()
+        await anext(arriving)
+        async with asyncio.timeout(PATIENCE):
+            while len(provider.arrived) < 2:
+                await provider.came.wait()
+                await asyncio.sleep(0)
+    await asyncio.wait_for(provider.gone.wait(), PATIENCE)
+
+
+async def test_an_answer_whose_second_request_fails_ends_as_a_broken_one(
+    agent: httpx2.AsyncClient, provider: Upstream
+) -> None:
+    refused = Said([b'{"type":"error"}'], 529, JSON)
+    provider.say(answer("messages", FIRST, 1, is_stream=True), refused)
+    with pytest.raises(httpx2.RemoteProtocolError):
+        await sent(agent, request(("user", "Hi.")), **{"x-esker-recall": "on"})
+    provider.say(answer("messages", FIRST, 1, is_stream=False), refused)
+    got = await sent(agent, request(("user", "Hi."), stream=False), **{"x-esker-recall": "on"})
+    assert (got.status_code, got.json()) == (529, {"type": "error"})
+
+
+async def test_a_model_that_asks_again_and_again_is_answered_three_times(
+    agent: httpx2.AsyncClient, provider: Upstream
+) -> None:
+    provider.say(answer("messages", FIRST, 1, is_stream=True))
+    got = await sent(agent, request(("user", "Hi.")), **{"x-esker-recall": "on"})
+    assert len(provider.arrived) == 4
+    seen = FORMS["messages"].read_stream(got.content)
+    assert (seen.parts, seen.reason) == ([("text", "I look.")] * 4, "end_turn")
+
+
+@pytest.mark.parametrize("headers", [{}, {"x-esker-recall": "on", "x-esker-mode": "watch"}])
+async def test_the_tool_is_in_no_request_that_did_not_ask_for_it_or_may_not_be_changed(
+    agent: httpx2.AsyncClient, provider: Upstream, headers: dict[str, str]
+) -> None:
+    provider.say(answer("messages", [("text", "Hello.")], 1, is_stream=True))
+    await sent(agent, request(("user", "Hi.")), **headers)
+    assert b"recall_memory" not in provider.arrived[0].body

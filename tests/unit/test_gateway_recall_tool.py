@@ -1,0 +1,153 @@
+"""The tool `recall_memory` in requests: where it goes, who gets it, and what is put back of its earlier calls."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from esker.server.core.config.gateway_rules import Senders, read_senders, read_switch
+from esker.server.core.errors import InvalidInput
+from esker.server.gateway.hidden_calls import HiddenCalls
+from esker.server.gateway.identity import identified
+from esker.server.gateway.prompts import without_middle
+from esker.server.gateway.protocols.messages import MESSAGES
+from esker.server.gateway.protocols.responses import RESPONSES
+from esker.server.gateway.reading import ModelRequest
+from esker.server.gateway.recall_tool import with_tool
+from esker.server.gateway.records import Caller, Protocol
+from esker.server.gateway.server_sent_events import EventReader
+
+BASH: dict[str, Any] = {"name": "Bash"}
+REQUESTS: dict[str, dict[str, Any]] = {
+    "messages": {"messages": [{"role": "user", "content": "Hi."}], "tools": [BASH]},
+    "responses": {"input": [{"role": "user", "content": "Hi."}], "store": False, "tools": [BASH]},
+    "chat": {"messages": [{"role": "user", "content": "Hi."}], "tools": [{"function": BASH}]},
+    "gemini": {"contents": [{"parts": [{"text": "Hi."}]}], "tools": [{"functionDeclarations": [BASH]}]},
+}
+
+
+@pytest.mark.parametrize("name", REQUESTS)
+def test_the_tool_is_the_last_one_and_every_other_character_stays(name: str) -> None:
+    text = json.dumps(REQUESTS[name], indent=1)
+    longer = with_tool(name, text)
+    assert longer is not None
+    tools = json.loads(longer)["tools"]
+    own = (tools[0]["functionDeclarations"] if name == "gemini" else tools)[1]
+    assert longer.replace(f",{json.dumps(own)}", "") == text
+
+
+@pytest.mark.parametrize(
+    ("name", "changed"),
+    [
+        ("messages", {"tools": [BASH, {"name": "mcp__esker__recall_memory"}]}),
+        ("messages", {"tools": []}),
+        ("messages", {"messages": [{"role": "user", "content": "Hi."}, {"role": "assistant", "content": "The"}]}),
+        ("responses", {"tools": [{"type": "namespace", "name": "esker", "tools": [{"name": "recall_memory"}]}]}),
+        ("responses", {"input": [{"type": "additional_tools", "tools": [{"name": "recall_memory"}]}]}),
+        ("responses", {"store": True}),
+        ("responses", {"previous_response_id": "resp_1"}),
+        ("chat", {"tools": [{"function": {"name": "esker_recall_memory"}}]}),
+        ("chat", {"n": 2}),
+        ("gemini", {"tools": [{"functionDeclarations": [{"name": "recall_memory"}]}]}),
+        ("gemini", {"tools": [{"googleSearch": {}}]}),
+        ("gemini", {"generationConfig": {"candidateCount": 2}}),
+    ],
+)
+def test_a_request_gets_no_tool_that_it_has_or_whose_call_could_not_be_answered(
+    name: str, changed: dict[str, Any]
+) -> None:
+    assert with_tool(name, json.dumps(REQUESTS[name] | changed)) is None
+
+
+def model_request(protocol: Protocol, document: dict[str, Any]) -> ModelRequest:
+    """Return a request as the gateway reads it."""
+    conversation = protocol.read_request(document)
+    return ModelRequest(protocol, json.dumps(document), conversation, Caller("mine"), "manage", recall=True)
+
+
+def conversation(rounds: int) -> list[dict[str, Any]]:
+    """Return rounds of a prompt and an answer."""
+    return [
+        {"role": role, "content": [{"type": "text", "text": f"{role} {number}"}]}
+        for number in range(rounds)
+        for role in ("user", "assistant")
+    ]
+
+
+HIDDEN: list[Any] = [{"role": "assistant", "content": "call"}, {"role": "user", "content": "result"}]
+
+
+def test_hidden_calls_come_back_before_their_answer_and_the_turns_know_where_they_are() -> None:
+    request = model_request(MESSAGES, {"messages": conversation(8)})
+    turns = identified(request.conversation.turns)
+    calls = HiddenCalls()
+    for place in (3, 11):
+        calls.note("me", turns[place].history, HIDDEN)
+    found = calls.put_back("me", request, turns)
+    history = json.loads(found.text)["messages"]
+    assert history == [*conversation(8)[:3], *HIDDEN, *conversation(8)[3:11], *HIDDEN, *conversation(8)[11:]]
+    moved = identified(found.conversation.turns)
+    assert [history[turn.item]["content"][0]["text"] for turn in moved] == [
+        each["content"][0]["text"] for each in conversation(8)
+    ]
+    # The mode `manage` leaves those out whose answers it leaves out.
+    cut = json.loads(without_middle(MESSAGES, found.text, moved, 10))["messages"]
+    assert cut == [conversation(8)[0], conversation(8)[10], *HIDDEN, *conversation(8)[11:]]
+    assert calls.put_back("another", request, turns) is request
+
+
+def test_a_hidden_call_comes_before_the_reasoning_of_its_answer() -> None:
+    items = [
+        {"type": "message", "role": "user", "content": "Hi."},
+        {"type": "message", "role": "developer", "content": "Be brief."},
+        {"type": "reasoning", "encrypted_content": "x"},
+        {"type": "message", "role": "assistant", "content": "Hello."},
+    ]
+    request = model_request(RESPONSES, {"input": items})
+    turns = identified(request.conversation.turns)
+    calls = HiddenCalls()
+    calls.note("me", turns[1].history, HIDDEN)
+    found = json.loads(calls.put_back("me", request, turns).text)["input"]
+    assert found == [*items[:2], *HIDDEN, *items[2:]]
+
+
+def test_what_was_hidden_longest_ago_is_forgotten_first() -> None:
+    calls = HiddenCalls(most_bytes=200)
+    request = model_request(MESSAGES, {"messages": conversation(6)})
+    turns = identified(request.conversation.turns)
+    for place in range(1, 12, 2):
+        calls.note("me", turns[place].history, HIDDEN)
+    history = json.loads(calls.put_back("me", request, turns).text)["messages"]
+    assert len(history) == 12 + 2 * 2
+    assert history[-3:-1] == HIDDEN
+
+
+@given(st.lists(st.sampled_from([b'data: {"a": 1}', b"event: x\r\ndata: {}", b": ping", b"data: [DONE]"])), st.data())
+def test_events_are_the_same_in_whatever_chunks_they_come(events: list[bytes], data: st.DataObject) -> None:
+    body = b"".join(event + b"\n\n" for event in events)
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(body)), max_size=5)))
+    reader = EventReader()
+    chunks = [body[start:end] for start, end in zip([0, *cuts], [*cuts, len(body)], strict=True)]
+    found = [event for chunk in chunks for event in reader.feed(chunk)]
+    assert [event.raw for event in (*found, *reader.rest())] == [event + b"\n\n" for event in events]
+
+
+def test_the_setting_names_all_senders_none_or_some() -> None:
+    assert read_senders("on") == (Senders("*", None),)
+    assert read_senders("Off") == read_senders("") == ()
+    some = read_senders("codex, claude-code@acme/*")
+    assert [any(each.applies(*who) for each in some) for who in (("codex", None), ("claude-code", "acme/shop"))] == [
+        True,
+        True,
+    ]
+    assert not any(each.applies("claude-code", "other/shop") for each in some)
+    with pytest.raises(ValueError, match="client@project"):
+        read_senders("codex=on")
+
+
+def test_a_sender_that_asks_for_neither_on_nor_off_is_refused() -> None:
+    assert [read_switch(text) for text in ("", " ON ", "off")] == [None, True, False]
+    with pytest.raises(InvalidInput, match="on or off"):
+        read_switch("yes")
