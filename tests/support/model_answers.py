@@ -10,7 +10,7 @@ TOOL = "recall_memory"
 
 
 class Seen(NamedTuple):
-    """What a client understood: the parts, why the answer ended, and the tokens that it says were written."""
+    """An answer as a client understood it: its parts, why it ended, and the tokens that were written."""
 
     parts: list[Part]
     reason: str

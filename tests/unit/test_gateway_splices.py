@@ -22,7 +22,7 @@ last = st.lists(st.one_of(said, calls, st.tuples(st.just("recall"), words)), min
 
 
 class Chain(NamedTuple):
-    """What became of answers: what the client got, the items of later requests, and those that it does not know."""
+    """The result of answers: what the client got, the items of later requests, and those that it does not know."""
 
     sent: bytes
     pieces: list[list[bytes]]

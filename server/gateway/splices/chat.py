@@ -134,7 +134,7 @@ class ChatSplice(Splice):
             seen["tool_calls"] = calls
             if not calls:
                 del seen["tool_calls"]
-                # What is left beside a hidden call says nothing.
+                # Members beside a hidden call that have no value say nothing.
                 seen = {name: value for name, value in seen.items() if value}
         return seen
 

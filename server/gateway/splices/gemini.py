@@ -21,7 +21,7 @@ class GeminiSplice(Splice):
         # The parts that the client has got, of all answers.
         self._shown: list[JsonObject] = []
         self._written = 0
-        # What the client gets before the next chunk.
+        # Bytes that the client gets before the next chunk.
         self._before: list[bytes] = []
         self._begin()
 

@@ -55,7 +55,7 @@ class Splice(ABC):
     def answer(self, results: Sequence[str]) -> list[Json]:
         """Return the items that continue the history of the request: the answer, and results for its calls of the tool.
 
-        What the client does not get of them is added to `hidden`.
+        Those of them that the client does not get are added to `hidden`.
         """
 
     @abstractmethod
