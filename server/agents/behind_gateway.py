@@ -9,9 +9,9 @@ from esker.server.core.json_input import as_object
 
 _ANTHROPIC, _OPENAI, _GEMINI = "ANTHROPIC_BASE_URL", "OPENAI_BASE_URL", "GOOGLE_GEMINI_BASE_URL"
 CLIENTS = ("claude-code", "codex", "gemini-cli", "opencode", "api")
-"""The clients that one command can lead through the gateway; `api` is any program that reads the usual variables."""
+"""The clients that one command can route through the gateway; `api` is any program that reads the usual variables."""
 ADDRESSES = (_ANTHROPIC, _OPENAI, _GEMINI)
-"""Variables with which a user may have led the client to another provider."""
+"""Variables with which a user may have pointed the client at another provider."""
 
 
 @dataclass(frozen=True, slots=True)

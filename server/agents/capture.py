@@ -77,7 +77,7 @@ class Capture:
         self.catch_up()
 
     def _allowed(self, transcript: Transcript) -> Transcript | None:
-        """Return a transcript without its excluded parts; without a directory of its own it has the hook's."""
+        """Return a transcript without its excluded parts; one that names no directory gets that of the hook."""
         if transcript.cwd is None and self._is_excluded:
             return None
         return without_excluded(transcript, self._settings.exclude)
@@ -127,9 +127,9 @@ class Capture:
                 progress.advance(transcript, done)
 
     def _send_message(self, role: str, text: str, name: str | None = None) -> None:
-        """Send a message that no transcript contains, under the id that its transcript will have for it, if known.
+        """Send a message that no transcript contains yet, under the id that its transcript will give it, if known.
 
-        Else identical ones in one turn, or in one second, are one message.
+        Without that id, identical messages of one turn, or of one second, count as one.
         """
         words = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16]
         at = self._event.received_at

@@ -91,7 +91,8 @@ class _TranscriptFile:
                 self._queues[session].interrupt()
 
     def build(self) -> ParsedTranscripts:
-        """Return the transcripts, without rewound messages and queued prompts that were not sent or are told twice."""
+        """Return the transcripts, without rewound messages and queued prompts that were not sent or are recorded
+        twice."""
         for session, names in self._rewinds.rewound().items():
             self.builder.drop(session, set(map(fitting, names)), "message that was rewound")
         for session, queue in self._queues.items():
@@ -113,7 +114,7 @@ class _TranscriptFile:
                 pass
 
     def _add_queued(self, session: str, number: int, line: JsonLine) -> None:
-        """Add the prompt that a line about the queue gives to the model, if it does."""
+        """Add the queued prompt that a line gave to the model, if any; otherwise count the line as skipped."""
         prompt = self._queues[session].note(line, f"{self._name}:{number}")
         if prompt is None:
             self.builder.skip(f"{LINE} line")
@@ -134,7 +135,7 @@ class _TranscriptFile:
         answers = _has_result(content)
         speaker = "assistant" if apart and not answers else role
         name, at, cwd = as_text(line.get("uuid")), line.get("timestamp", ""), line.get("cwd")
-        # Some forks copy lines without a word about it, but with their ids.
+        # Some forks copy lines without marking them as copies, but keep their ids.
         unique = "forkedFrom" in line or (name is not None and is_uuid(name))
         has_content = self.builder.add(
             session, speaker, content, name=name, position=position, at=at, cwd=cwd, unique=unique

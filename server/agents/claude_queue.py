@@ -46,7 +46,7 @@ class PromptQueue:
     _repeated: set[str] = field(default_factory=set[str])
 
     def note(self, line: JsonLine, position: str) -> QueuedPrompt | None:
-        """Record an operation; return the prompt that it gives to the model, if it does."""
+        """Record an operation; return the prompt that it gave to the model, or None."""
         self._begin_turns()
         content = line.get("content")
         match line.get("operation"):
@@ -65,7 +65,7 @@ class PromptQueue:
         return None
 
     def hear(self, content: Json) -> None:
-        """Record the words of a line of its own, which may be those of a prompt in the queue."""
+        """Record the words of a message line, which may repeat a prompt in the queue."""
         words = words_of(content)
         if not words:
             return
@@ -78,7 +78,7 @@ class PromptQueue:
                 self._waiting.remove(waiting)
                 self._dequeued -= 1
         elif self._dequeued and (guessed := _first(words, self._answered)):
-            # Another prompt left the queue in mid-turn than the one that was guessed.
+            # The guess was wrong: another prompt left the queue in mid-turn.
             self._repeated.add(guessed.name)
             self._answered.remove(guessed)
 
@@ -111,7 +111,7 @@ class PromptQueue:
         return found
 
     def _take(self, words: str, order: Iterable[QueuedPrompt]) -> QueuedPrompt | None:
-        """Take out the prompt with these words; if they are not known the first of a person, else the first."""
+        """Take out the prompt with these words; if `words` is empty, the first one of a person, else the first one."""
         order = list(order)
         known = _first(words, order) if words else next((each for each in order if each.by_person), None)
         taken = known or (None if words else next(iter(order), None))

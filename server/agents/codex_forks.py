@@ -26,13 +26,13 @@ _TURN = (*_STARTS, "user_message", "agent_message", "item_completed")
 _ORIGINS = ("forked_from_id", "forked_from_thread_id", "forked_from")
 # A UUID of version 7 begins with its time, in milliseconds since 1970.
 _TIMED_ID = re.compile(r"([0-9a-f]{8})-([0-9a-f]{4})-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}")
-# Such times in ids that were made up, in milliseconds: the year 2100 and later.
+# From this time on (the year 2100, in milliseconds) an id was made up.
 _LATEST = 4_102_444_800_000
 
 
 @dataclass(slots=True)
 class _TurnStart:
-    """The start of a turn: whether it began before the fork, if that is recorded, or went on faster than a model."""
+    """The start of a turn: whether it began before the fork (if recorded), or continued faster than a model answers."""
 
     number: int
     at: datetime | None
@@ -47,7 +47,7 @@ class _TurnStart:
 
 @dataclass(slots=True)
 class _ForkScan:
-    """The lines of a fork while its end of the copy is looked for."""
+    """The lines of a fork, while the end of the copied part is searched."""
 
     begun: datetime | None
     last_header: int = 0  # number of the last header of another thread

@@ -17,7 +17,7 @@ else:
     from backports import zstd
 
 SUFFIX = ".zst"
-_CHUNK = 1 << 16  # less than a block, so that damage costs only what is behind it
+_CHUNK = 1 << 16  # less than a block, so that damage loses only what follows it
 _MOST_UNPACKED = 2 * 1024**3
 
 
@@ -48,7 +48,7 @@ class _Unpacked(io.RawIOBase):
         self._damaged = False
 
     def readable(self) -> bool:
-        """Return that it can be read."""
+        """Return True, as `io.BufferedReader` requires."""
         return True
 
     def readinto(self, buffer: Any) -> int:

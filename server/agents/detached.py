@@ -17,7 +17,7 @@ def in_background(
     patience: float,
     log: Callable[[str], None],
 ) -> None:
-    """Do two parts of work, and wait at most `patience` seconds for the first one; `log` takes what went wrong.
+    """Do two parts of work, and wait at most `patience` seconds for the first one; `log` receives errors.
 
     The process has a session of its own, so that it survives when the client's processes are stopped, and none of the
     client's pipes, since some clients wait until these are closed. It ends after two minutes at most.
@@ -28,7 +28,7 @@ def in_background(
         _run(awaited, writing, later, log)
     os.close(writing)
     if awaited:
-        # The end of the file comes when the other process closes its end, also if it dies.
+        # Reading ends when the other process closes its end, also if it dies.
         select.select([finished], [], [], patience)
     os.close(finished)
 

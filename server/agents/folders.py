@@ -14,7 +14,7 @@ _MISSING = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 @dataclass(slots=True)
 class SkippedFiles:
     """Skipped paths, with the reason: `no_files` are pipes, sockets, devices and broken links, `unreadable` are files
-    and folders that may not be read or fail to be."""
+    and folders for which permission is missing or reading failed."""
 
     no_files: dict[str, str] = field(default_factory=dict[str, str])
     unreadable: dict[str, str] = field(default_factory=dict[str, str])
@@ -23,7 +23,7 @@ class SkippedFiles:
 def files_in(folder: Path, matches: Callable[[str], bool], skipped: SkippedFiles) -> Iterator[Path]:
     """Yield the files of a folder, at any depth and in order, whose names match.
 
-    Links to files are followed, links to folders are not, since they may form a circle.
+    Links to files are followed, links to folders are not, since they may form a cycle.
     """
     for directory, _, files in walked(folder, skipped):
         yield from (directory / name for name in files if matches(name) and is_file(directory / name, skipped))

@@ -102,8 +102,8 @@ def _print(text: str) -> None:
         sys.stdout.write(text + "\n")
         sys.stdout.flush()
     except BrokenPipeError:
-        # A client that ends after a turn has closed the pipe; its session is sent all the same. The interpreter writes
-        # the rest when it ends, which must not fail.
+        # A client that ends after a turn has closed the pipe; its session is still sent. The interpreter flushes the
+        # rest at exit, which must not fail.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
@@ -138,7 +138,7 @@ def _send(
         case "start":
             in_background(None, start_and_catch_up, 0.0, write)
         case "prompt" if event.transcript is None:
-            # A prompt that is kept before its hook ends cannot be overtaken by the answer.
+            # A prompt that is spooled before its hook ends cannot arrive after its answer.
             in_background(work("keep_prompt"), start_and_catch_up, settings.hook_seconds, write)
         case "prompt":
             pass

@@ -34,7 +34,7 @@ class _OpenCodePart:
     name: str
     data: JsonLine
     modified: float
-    """When it was last written, in seconds since 1970."""
+    """Time of the last change, in seconds since 1970."""
 
 
 @dataclass(frozen=True, slots=True)

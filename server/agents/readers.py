@@ -36,7 +36,7 @@ _BY_LINE: tuple[tuple[str, Callable[[JsonLine], bool]], ...] = (
     (cursor.CLIENT, cursor.recognises),
     (claude_code.CLIENT, claude_code.recognises),
 )
-# The names of those who speak in the lines of agents, and the keys of these names and of their words.
+# Names of speakers in the lines of agents, and the keys under which lines have the speaker and the words.
 _SPEAKERS = frozenset("user human assistant agent ai bot model gemini claude".split())
 # The last words of the reasons for which readers skip lines of an unknown kind.
 _NOUNS = ("line", "record", "item", "message")
@@ -152,9 +152,9 @@ def _opencode(data: Path, skipped: SkippedFiles) -> list[Path]:
 
 
 def stamp(path: Path) -> list[int] | None:
-    """Return values that change whenever a file does, or None if other files count, too. Raises OSError."""
+    """Return values that change whenever a file does; None if its messages are in other files. Raises OSError."""
     if path.suffix == ".json" and opencode.recognises_file(path):
-        return None  # its messages are in other files
+        return None
     values: list[int] = []
     for file in (path, beside(path, "-wal")):
         if file == path or file.exists():

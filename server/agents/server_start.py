@@ -1,6 +1,6 @@
-"""The start of a server by hooks, when it is not there and its user wants that (`esker service autostart on`).
+"""Hooks start a server that does not run, if its user wants that (`esker service autostart on`).
 
-Standard library modules alone: a hook imports this, in the process that its client does not wait for.
+Imports only the standard library: hooks import this module, in the process for which no client waits.
 """
 
 import fcntl
@@ -33,7 +33,7 @@ _REST_SECONDS = 300.0
 
 @dataclass(frozen=True, slots=True)
 class ServerCommand:
-    """How to start the server that listens at `url`."""
+    """The command and the environment that start the server which listens at `url`."""
 
     url: str
     command: list[str]
@@ -90,7 +90,7 @@ class Autostart:
             while process.poll() is None and not is_alive(url) and time.monotonic() < deadline:
                 time.sleep(0.1)
             if process.poll() is None:
-                process.returncode = 0  # it outlives this process, which need not be warned of that
+                process.returncode = 0  # avoids a ResourceWarning: the server outlives this process on purpose
             else:
                 self._failed.touch()
             return True

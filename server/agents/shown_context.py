@@ -13,7 +13,7 @@ from esker.server.core.pack.cutting import FIRST_LINE
 
 @dataclass(frozen=True, slots=True)
 class _Format:
-    """How a client writes its transcript: how it changes a context, and the text of a line that begins a new one.
+    """The format of a client's transcript: its changes to a context, and the text that marks the line of a new context.
 
     That line lists what is left of the context.
     """

@@ -38,7 +38,7 @@ _FILE_NAME = re.compile(r"\d{20}-\d+-\d{6,}\.[0-9a-f]{16}\.json")
 _numbers = count()
 
 Parcel = dict[str, Any]
-"""News for one session: `session` (the body that opens it), and `messages`, `event` or both."""
+"""Unsent data of one session: `session` (the body that opens it), and `messages`, `event` or both."""
 Deliver = Callable[[Api, Parcel], Collection[str]]
 """Sends a parcel; returns the ids of the messages that the server refuses. Raises Unavailable, ServerRefused."""
 _Outcome = Literal["sent", "refused", "waits", "held", "missing"]

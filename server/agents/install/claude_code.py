@@ -23,7 +23,7 @@ def _folder(target: InstallTarget) -> Path:
 
 
 def hooks(target: InstallTarget) -> tuple[Hook, ...]:
-    """Return the hooks. Timeouts are in seconds; hooks that only send a transcript are asynchronous."""
+    """Return the hooks of Claude Code. Timeouts are in seconds; hooks that only send a transcript are asynchronous."""
 
     def hook(event: str, options: dict[str, Json], **group: Json) -> Hook:
         return grouped(event, {"type": "command", "command": target.command(NAME, event), **options}, **group)

@@ -52,7 +52,7 @@ class InstallTarget:
 
     @property
     def mcp_url(self) -> str:
-        """The address of the server's MCP endpoint for a client with hooks, which bring what a session starts with."""
+        """The address of the server's MCP endpoint for a client whose hooks bring the pack, so that MCP need not."""
         return f"{self.url.rstrip('/')}/mcp?hooks=yes"
 
     def headers(self, key: str) -> dict[str, Json]:

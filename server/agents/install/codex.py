@@ -16,7 +16,7 @@ from esker.server.core.json_input import Json
 
 NAME = "codex"
 
-# Seconds. Codex allows a session's end three at most.
+# Timeouts of hooks, in seconds. Codex allows at most 3 at the end of a session.
 _TIMEOUTS = {"SessionStart": 10, "UserPromptSubmit": 10, "Stop": 10, "SubagentStop": 10, "PreCompact": 30}
 _END_TIMEOUT = 3
 _TRUST = "Codex silently skips hooks that are not trusted: start it, type /hooks and trust those of Esker."
@@ -27,7 +27,7 @@ def _folder(target: InstallTarget) -> Path:
 
 
 def hooks(target: InstallTarget) -> tuple[Hook, ...]:
-    """Return the hooks."""
+    """Return the hooks of Codex, each in a group of its event."""
 
     def hook(event: str, timeout: int) -> Hook:
         handler: dict[str, Json] = {"type": "command", "command": target.command(NAME, event), "timeout": timeout}

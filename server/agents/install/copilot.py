@@ -1,6 +1,6 @@
 """Copilot CLI: the MCP server in mcp-config.json, hooks in a file of their own.
 
-The server is `esker mcp`, a process of this machine: Copilot CLI waits without end for a server over HTTP that hangs.
+The server is `esker mcp`, a process of this machine: Copilot CLI would wait forever for an HTTP server that hangs.
 """
 
 from pathlib import Path
@@ -11,7 +11,7 @@ from esker.server.core.json_input import Json
 
 NAME = "copilot"
 
-# Seconds.
+# Timeouts of hooks, in seconds.
 _TIMEOUTS = {"sessionStart": 10, "userPromptSubmitted": 10, "agentStop": 10, "preCompact": 30, "sessionEnd": 10}
 _VERSION = 1
 

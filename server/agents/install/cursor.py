@@ -8,7 +8,7 @@ from esker.server.core.json_input import Json
 
 NAME = "cursor"
 
-# Seconds.
+# Timeouts of hooks, in seconds.
 _TIMEOUTS = {"sessionStart": 10, "stop": 10, "preCompact": 30, "sessionEnd": 10}
 _VERSION = 1
 

@@ -63,6 +63,6 @@ def delete(path: Path, folders: tuple[Path, ...]) -> None:
 
 
 def _remove(folders: tuple[Path, ...]) -> None:
-    with suppress(OSError):  # it was never created, or has files of others
+    with suppress(OSError):  # a folder was never created, or contains files of others
         for folder in reversed(folders):
             folder.rmdir()

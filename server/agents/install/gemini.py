@@ -7,7 +7,7 @@ from esker.server.agents.install.json_file import Hook, JsonFile, grouped
 
 NAME = "gemini-cli"
 
-# Milliseconds.
+# Timeouts of hooks, in milliseconds.
 _TIMEOUTS = {
     "SessionStart": 10_000,
     "BeforeAgent": 10_000,
@@ -21,7 +21,7 @@ def _folder(target: InstallTarget) -> Path:
 
 
 def hooks(target: InstallTarget) -> tuple[Hook, ...]:
-    """Return the hooks."""
+    """Return the hooks of Gemini CLI, each in a group of its event."""
     return tuple(
         grouped(event, {"type": "command", "command": target.command(NAME, event), "timeout": timeout})
         for event, timeout in _TIMEOUTS.items()
