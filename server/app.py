@@ -116,7 +116,7 @@ def make_app(parts: Parts, local_token: str | None = None, exclude: Callable[[],
     problems.install(app)
     document.install(app)
     for routes in (sessions, memories, forgetting, briefing, projects, reflections, pool_file, spend, audit, health):
-        # The routes themselves: `include_router` would build each of them again on first use.
+        # Add the routes themselves: `include_router` would build each of them again on first use.
         app.router.routes.extend(routes.router.routes)
     app.router.routes.extend(web_routes())
     app.router.routes.append(Route(PATH, tools))
@@ -171,7 +171,7 @@ def make_embedders(settings: Settings) -> QueryEmbedders | None:
     """Return the embedders of questions, or None if embedding is switched off. Raises Misconfigured."""
     if settings.embedder == "none":
         return None
-    embedder_of(settings)  # raises now for a wrong setting
+    embedder_of(settings)  # a wrong setting raises at the start, not at the first question
     make = partial(make_embedder, settings)
     return QueryEmbedders(make, settings.embedder, remembered=settings.remembered_queries)
 

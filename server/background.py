@@ -126,7 +126,7 @@ async def keep_up(parts: Parts) -> None:
 
 
 async def _upkeep(step: Callable[[Parts], Awaitable[_T]], parts: Parts) -> _T | None:
-    """Run a step of the upkeep and return its result; a step that fails keeps no other from its turn."""
+    """Run a step of the upkeep and return its result; a step that fails does not prevent the others."""
     try:
         return await step(parts)
     except EskerError as error:

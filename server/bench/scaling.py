@@ -44,7 +44,7 @@ _SQL = Statements(Path(__file__).parent / "sql/scaling.sql")
 
 @dataclass(frozen=True, slots=True)
 class _Measuring:
-    """A database to fill, as the app and as the owner, and who writes."""
+    """The database to fill, seen by the app and by its owner, and the principal that writes."""
 
     parts: Parts
     owner: AsyncConnection
@@ -57,7 +57,7 @@ class _Measuring:
         return int(row[0])
 
     async def step(self, name: str, rows: int, work: Callable[[], Awaitable[object]]) -> dict[str, float]:
-        """Do a step, and return its seconds and its bytes of log for a row."""
+        """Do a step; return its seconds for a million rows, and its bytes of write-ahead log for one row."""
         print(f"{name} …", file=sys.stderr)
         began, written = time.perf_counter(), await self.one("written")
         await work()

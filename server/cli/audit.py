@@ -14,7 +14,7 @@ app = typer.Typer(add_completion=False)
 def audit_command(
     actor: Annotated[str | None, typer.Option(help="Only what this key (key_…, `local` or `operator`) did.")] = None,
     action: Annotated[
-        str | None, typer.Option(help="Only this action, such as memory.write; `memory` is all about memories.")
+        str | None, typer.Option(help="Only this action, such as memory.write; `memory`: all on memories.")
     ] = None,
     before: Annotated[int | None, typer.Option(min=1, help="Only entries before this one.")] = None,
     limit: Annotated[int, typer.Option(min=1, max=1_000, help="The most entries.")] = 50,

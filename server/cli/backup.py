@@ -36,7 +36,7 @@ app = typer.Typer(add_completion=False)
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The database of a command, as its owner sees it: its URL, and one by which it can be replaced."""
+    """The owner's URL of the database that a command works on, and the URL from which it can be replaced."""
 
     url: str
     admin_url: str
@@ -48,12 +48,12 @@ def backup(
     path: Annotated[Path | None, typer.Argument(help="A file, or a folder for one that is named by the time.")] = None,
     replace: Annotated[bool, typer.Option("--replace", help="Replace an existing file.")] = False,
     keep: Annotated[
-        int | None, typer.Option(min=1, help="Keep so many backups in the folder, and delete older ones.")
+        int | None, typer.Option(min=1, help="Keep this many backups in the folder, and delete older ones.")
     ] = None,
     data_dir: DataDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """Write the whole database into one file, as it is at one moment; servers go on meanwhile."""
+    """Write the whole database into one file, as it is at one moment; servers keep running."""
     settings = settings_for(data_dir)
     path = _named(path, settings)
     folder = BackupFolder(path, timedelta(0), keep or settings.backup_keep) if path.is_dir() else None
@@ -104,7 +104,7 @@ def _present(settings: Settings) -> Generator[Place]:
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """The result of a restore: what the checks found, and what outlived it."""
+    """The result of a restore: the findings of the checks, and what was kept from the replaced database."""
 
     migrations: list[str]
     invariants: int
@@ -121,11 +121,9 @@ def restore(
     at: Annotated[
         str | None, typer.Option(help=f"Restore this moment from the archive: latest, {ACCEPTED}.", metavar="TIME")
     ] = None,
-    replace: Annotated[
-        bool, typer.Option("--replace", help="Put it in the place of memories that are stored already.")
-    ] = False,
+    replace: Annotated[bool, typer.Option("--replace", help="Replace memories that are stored already.")] = False,
     despite_violations: Annotated[
-        bool, typer.Option("--despite-violations", help="Also if it breaks invariants; `esker doctor` names them.")
+        bool, typer.Option("--despite-violations", help="Restore it even if it breaks invariants.")
     ] = False,
     data_dir: DataDir = None,
     as_json: AsJson = False,
@@ -136,7 +134,7 @@ def restore(
     if path is None and at is None:
         raise WrongUsage("No backup is named.", hint="Name a file, or a moment of the archive with --at.")
     if path is not None and at is None:
-        # Before anything is made: a folder of an archive is checked by what is recovered from it.
+        # Check a file before anything is created; an archive is checked after its recovery.
         dumps.require_whole(path)
     with _target(settings) as place, progress(shown=not as_json) as shown, ExitStack() as stack:
         task = shown.add_task("parts of the backup", total=None)
@@ -174,7 +172,7 @@ def _of_moment(settings: Settings, place: Place, folder: Path | None, at: dateti
     if folder is None or settings.database_url:
         raise InvalidInput("There is no archive.", hint="Set ESKER_ARCHIVE_DIR for an embedded Postgres.")
     if is_archiving(place.admin_url):
-        # The last writes are in no file of the archive yet.
+        # The archive lacks the latest writes until they are flushed.
         flush(place.admin_url)
     dump = settings.data_dir / "recovering.dump"
     try:
@@ -204,7 +202,7 @@ def _target(settings: Settings) -> Generator[Place]:
 
 
 def _completed(settings: Settings, place: Place, fresh_url: str, despite_violations: bool) -> Restored:
-    """Migrate a restored database, and let outlive what was decided since."""
+    """Migrate a restored database, and copy decisions made since the backup into it: revoked keys and forgettings."""
     applied = migrate(fresh_url)
     kept = restoring.keep_decisions(place.url, fresh_url) if place.exists else Kept()
     return _checked(settings, fresh_url, kept, despite_violations, [f"{one.version:04d} {one.name}" for one in applied])
@@ -219,7 +217,7 @@ def _checked(
 
 
 async def _check(settings: Settings, url: str, kept: Kept, despite_violations: bool, applied: list[str]) -> Restored:
-    """Forget again what was forgotten since, and check the rest. Raises InvalidInput for a backup that is wrong."""
+    """Forget again what was forgotten since the backup, and check the rest. Raises InvalidInput for a wrong backup."""
     async with Database(url, connections=2) as database:
         parts = Parts(database, system_clock, settings)
         try:

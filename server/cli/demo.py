@@ -69,7 +69,7 @@ def _server(directory: Path, shown: Progress) -> Generator[tuple[Api, dict[str, 
     command = child_command("esker", "serve", "--port", "0", "--data-dir", str(directory), "--json")
     command += ["--until-stdin-closes"]  # the pipe closes with the block, however it ends
     environment = {k: v for k, v in os.environ.items() if k not in ("ESKER_DATABASE_URL", "ESKER_HOST")}
-    environment |= {"ESKER_LOG_LEVEL": "warning", "ESKER_EMBED_PATIENCE_SECONDS": "0"}  # somebody waits
+    environment |= {"ESKER_LOG_LEVEL": "warning", "ESKER_EMBED_PATIENCE_SECONDS": "0"}  # embed at once: a person waits
     with subprocess.Popen(
         command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:

@@ -9,7 +9,7 @@ def run() -> None:
     """Run a hook or a command, and exit."""
     is_hook = sys.argv[1:2] == ["hook"] and "--help" not in sys.argv
     if sys.platform == "win32":
-        # Nothing of ours is imported yet: much of it needs modules that Windows has not.
+        # Nothing of ours is imported yet: much of it needs modules that Windows lacks.
         sys.stderr.write(
             "esker: Esker does not run on Windows itself, but in WSL.\n"
             "       Install WSL with `wsl --install`, and run the same command in its terminal. The Python client\n"

@@ -49,7 +49,7 @@ ExportedProject = Annotated[
     ),
 ]
 _PAGE = 1_000
-# Memory is for its owner's eyes, unless they say otherwise.
+# Only the owner can read an exported file, unless they change its mode.
 _MODE = 0o600
 
 

@@ -38,9 +38,9 @@ def forget(
     until: Annotated[str | None, typer.Option(help="Only what was said up to this; a whole day counts.")] = None,
     messages: Annotated[
         bool | None,
-        typer.Option(help="Whether the words of the messages go, too. Default: only if no ids are given."),
+        typer.Option(help="Whether to delete the words of the messages, too. Default: only if no ids are given."),
     ] = None,
-    echoes: Annotated[bool, typer.Option(help="Whether memories and messages go that only repeat it.")] = True,
+    echoes: Annotated[bool, typer.Option(help="Whether to delete texts that only repeat it, too.")] = True,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be forgotten.")] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask before words or limits are forgotten.")] = False,
     prove: Annotated[

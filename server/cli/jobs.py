@@ -53,7 +53,7 @@ def show_command(job: JobId, pool: InPool = "default", data_dir: DataDir = None,
 
 @jobs.command("retry")
 def retry_command(job: JobId, pool: InPool = "default", data_dir: DataDir = None, as_json: AsJson = False) -> None:
-    """Run a job now, as if it had never failed. `esker doctor --retry` does so with all that are dead."""
+    """Run a job now, as if it had never failed. `esker doctor --retry` does so for all dead jobs."""
     found = with_database(settings_for(data_dir), lambda parts: manage_jobs.retry_job(parts, pool, job))
     if as_json:
         print_json(_flat(found))
@@ -63,7 +63,7 @@ def retry_command(job: JobId, pool: InPool = "default", data_dir: DataDir = None
 
 @jobs.command("drop")
 def drop_command(job: JobId, pool: InPool = "default", data_dir: DataDir = None, as_json: AsJson = False) -> None:
-    """Delete a job and nothing else: messages stay unobserved until a new one makes another job."""
+    """Delete a job and nothing else: messages stay unobserved until a new message creates another job."""
     found = with_database(settings_for(data_dir), lambda parts: manage_jobs.drop_job(parts, pool, job))
     if as_json:
         print_json(_flat(found))

@@ -40,7 +40,7 @@ from esker.server.usecases.remember import Note
 
 app = typer.Typer(add_completion=False)
 
-# Timeout of a call: a model does not wait longer for a tool, nor does the end of this process for its threads.
+# Timeout of a call: a model waits no longer for a tool, and this process waits no longer for its threads when it ends.
 _SECONDS = 20.0
 
 

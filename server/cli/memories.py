@@ -174,7 +174,7 @@ def remember(
         try:
             written = _confirmed(api, written["id"])
         except ServerRefused as error:
-            # The row is written; that this key may not confirm is no reason to hide it.
+            # The row is written, so report it even if this key may not confirm it.
             note(f"It is not confirmed: {error}")
     if as_json:
         print_json(written)

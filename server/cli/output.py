@@ -123,7 +123,7 @@ class _ProgressLines(Progress):
             super().update(task_id, **changes)
 
     def advance(self, task_id: TaskID, advance: float = 1) -> None:
-        """Go on with a step."""
+        """Count finished units of a step."""
         with self._showing(task_id):
             super().advance(task_id, advance)
 

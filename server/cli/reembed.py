@@ -53,7 +53,7 @@ def _reembed(settings: Settings, to: str | None, pool: str | None, as_json: bool
     _show(found, as_json)
     if not as_json:
         note(f"Recall uses it. Set ESKER_EMBEDDER={to or settings.embedder} for the server, too:")
-        note("new pools use that model, and only then does an endpoint get its key.")
+        note("new pools then use that model, and its endpoint gets its key only then.")
         note("`esker reembed --rollback` goes back.")
 
 

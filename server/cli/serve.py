@@ -55,7 +55,7 @@ def serve(
 
 def _stop_with_stdin() -> None:
     """Stop when standard input closes; a pipe closes when the process at its other end dies, however it dies."""
-    # Without a buffer: the interpreter would abort at its end, after a failed start, on the lock of one that is in use.
+    # Read without a buffer: after a failed start, the interpreter would abort at exit on the lock of a buffer in use.
     while os.read(sys.stdin.fileno(), 65_536):
         pass
     os.kill(os.getpid(), signal.SIGINT)

@@ -33,7 +33,7 @@ from esker.server.usecases.parts import Parts
 log = logging.getLogger(__name__)
 
 _DRAIN_SECONDS = 3
-"""Seconds that requests have to end when the server stops: with what comes after, within the 10 of `docker stop`."""
+"""Seconds in which requests must end when the server stops; with the steps after, less than the 10 of `docker stop`."""
 _LOOK_AFTER_POSTGRES_SECONDS = 5
 
 
@@ -77,7 +77,7 @@ async def run(resources: ServerResources, *, as_json: bool) -> None:
             owner_url = cluster.url(OWNER) if cluster else settings.direct_database or resources.database_url
             await stack.enter_async_context(beside("the backups", lambda: back_up(folder, owner_url)))
         if health := parts.worker:
-            # It ends while the last requests are answered.
+            # The worker ends while the last requests are answered.
             keep = partial(keep_worker, resources.database_url, health, parts.clock)
             await stack.enter_async_context(beside("the embedding worker", lambda: until(server.stopping, keep())))
         await server.serve(sockets=[resources.listener])
@@ -87,7 +87,7 @@ class ServerWithoutSignals(uvicorn.Server):
     """A server that leaves signals to us: its own handlers would end the process before Postgres is stopped."""
 
     def __init__(self, config: uvicorn.Config, on_started: Callable[[], None], stopping: asyncio.Event) -> None:
-        """`stopping` is set when the server begins to stop, which ends what would go on for as long as one listens."""
+        """`stopping` is set when the server begins to stop; it ends work that would otherwise never end."""
         super().__init__(config)
         self._on_started = on_started
         self.stopping = stopping
@@ -110,7 +110,7 @@ class ServerWithoutSignals(uvicorn.Server):
             await self.lifespan.shutdown()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start, and call back."""
+        """Start, and call `on_started` if that succeeded."""
         await super().startup(sockets)
         if self.started:
             self._on_started()

@@ -18,9 +18,9 @@ _KEPT = (
 # Characters that mean something between quotes in a file of variables.
 _SPECIAL = re.compile(r'["\\$`]')
 _UNSAFE = {*"\"'\\$"}
-"""Characters that systemd refuses in the name of a program, or takes for itself."""
+"""Characters that systemd refuses in the name of a program, or interprets."""
 _LINE_ENDS = re.compile(r"[\x00-\x1f\x7f]")
-# Bytes that are not UTF-8, as Python holds them, and characters that XML does not have.
+# Bytes that are not UTF-8, which Python holds as surrogates, and characters that XML forbids.
 _NO_TEXT = re.compile(r"[\ud800-\udfff\ufffe\uffff]")
 
 

@@ -93,7 +93,7 @@ def _show_usage(usage: JsonObject) -> None:
 
 
 def _counted_by(usage: JsonObject) -> str:
-    """Return who told the tokens of a session's calls."""
+    """Return who counted the tokens of a session's calls."""
     if not usage["gateway_calls"]:
         return "as reported by the client"
     if usage["gateway_calls"] == usage["calls"]:

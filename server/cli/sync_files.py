@@ -53,7 +53,7 @@ def _document(text: str) -> Document:
 
 def _files(folder: Path, taken: set[str]) -> Iterator[Path]:
     for place, folders, names in os.walk(folder):
-        # Those of editors and of Git: .obsidian, .trash, .git.
+        # Skip folders of editors and of Git: .obsidian, .trash, .git.
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in [*folders, *sorted(names)]:
             path = Path(place, name)

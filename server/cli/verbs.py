@@ -46,7 +46,7 @@ PANELS: dict[str, dict[str, tuple[str, str]]] = {
         "openapi": ("openapi", "Write the OpenAPI document, from which clients in any language are generated."),
         "backup": (
             "backup",
-            "Write the whole database into one file, as it is at one moment; servers go on meanwhile.",
+            "Write the whole database into one file, as it is at one moment; servers keep running.",
         ),
         "restore": ("backup", "Restore a backup, check it, and put it in the place of the database."),
     },

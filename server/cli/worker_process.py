@@ -116,7 +116,7 @@ async def _pass_on(output: asyncio.StreamReader) -> str:
 
 
 async def _even_if_cancelled(ending: Coroutine[Any, Any, None]) -> None:
-    """Wait for the end of something short: a server that stops cancels what goes on beside it more than once."""
+    """Await something short to its end: a server that stops cancels its background work more than once."""
     task = asyncio.ensure_future(ending)
     while not task.done():
         with suppress(asyncio.CancelledError):

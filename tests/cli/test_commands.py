@@ -266,7 +266,7 @@ def test_doctor_reads_every_record_and_names_those_that_break_an_invariant(tmp_p
     whole = json.loads(esker("doctor", "--json", **there).stdout)
     said = [finding for finding in whole if finding not in quick]
     assert [finding["what"] for finding in said if finding["status"] == "wrong"] == [
-        "Pool default: messages are missing or twice in sessions: ses_lost.",
+        "Pool default: messages are missing, or stored twice, in sessions: ses_lost.",
         "Pool default: counters of tokens are wrong in sessions: ses_lost.",
     ]
 
