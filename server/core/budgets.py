@@ -13,15 +13,15 @@ KNOWN_MEMORY_TOKENS = 4_000
 RELATED_MEMORY_TOKENS = 2_000
 """The most tokens of related memories of the project that the observer is shown, in addition."""
 SMALL_CONTEXT_TOKENS = 64_000
-"""Below so many tokens of a model's context, a full request to observe does not fit."""
+"""Tokens of the smallest model context into which a full observer request fits."""
 GUESSED_CONTEXT_TOKENS = 16_000
-"""Tokens of a context that a request did not fit into, if its server does not say how many it has."""
+"""Assumed tokens of a context that was too small for a request, if the server does not say its size."""
 MIN_REFLECTION_TOKENS = 1_000
-"""The fewest tokens of rows that are reflected without a request: fewer are not worth a call of a model."""
+"""The fewest tokens of rows that are reflected without a request: fewer are not worth a model call."""
 DEFAULT_EFFECTIVE_CONTEXT = 200_000
-# Tokens of a small model's instructions and schema, and of the lines around what it is shown, at most.
+# Most tokens of a small model's instructions and schema, and of the lines around the texts that it is shown.
 _SMALL_INSTRUCTIONS = 1_000
-# The share of a context that is used: a model's tokens are estimated.
+# The share of a context that is filled; the rest is a margin, since token counts are estimates.
 _USED = 0.85
 
 
@@ -42,7 +42,7 @@ _SMALL_OBSERVER = ObserverBudget(transcript=7_000, previous=1_000, known=0, rela
 
 
 def small_observer(context: int | None) -> ObserverBudget:
-    """Return the budget of a small model, whose context has so many tokens if that is known."""
+    """Return the budget of a small model, from the tokens of its context if they are known."""
     full = _SMALL_OBSERVER
     most = full.transcript + full.previous + full.related + full.answer
     room = most if context is None else max(0, int(context * _USED) - _SMALL_INSTRUCTIONS)
@@ -83,7 +83,7 @@ def budgets(effective_context: int) -> Budgets:
 
 
 def reflect_trigger(effective_context: int, reflect_at_tokens: int | None) -> int:
-    """Return at how many tokens of live observations a session is reflected: its own number, else its budget."""
+    """Return at how many tokens of live observations a session is reflected: its own setting, else its budget."""
     return max(MIN_REFLECTION_TOKENS, reflect_at_tokens or budgets(effective_context).observation_tokens)
 
 

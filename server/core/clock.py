@@ -33,10 +33,10 @@ class SharedClock:
         return self._at(time.monotonic()) or system_clock()
 
     def read(self, said: datetime, asked: float, answered: float) -> None:
-        """Note what the database said; it was asked and answered at these times, in monotonic seconds."""
+        """Note the database's time, and when it was asked and answered, in monotonic seconds."""
         between = (asked + answered) / 2
         known = self._at(between)
-        # A reading is as uncertain as its journey was long: a small difference is no reason to make time jump.
+        # A reading is uncertain by the duration of its query, so a smaller difference does not correct the clock.
         if known is None or abs(known - said) > timedelta(seconds=(answered - asked) / 2):
             self._reading = (said, between)
 

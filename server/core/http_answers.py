@@ -14,10 +14,10 @@ from esker.server.core.json_input import as_object
 BUSY = (429, 503)
 """Statuses after which a request is retried: the server was overloaded and changed nothing."""
 MOST_TRIES = 4
-"""How often a request is sent in all; with the longest pauses that takes half a minute."""
+"""The most times that a request is sent; with the longest pauses that takes half a minute."""
 LONGEST_PAUSE = 10.0
-"""Seconds; a longer Retry-After is cut to this."""
-# Seconds, if the server sends no Retry-After.
+"""The longest pause before a retry, in seconds; a longer Retry-After is cut to it."""
+# The pauses before retries, in seconds, if the server sends no Retry-After.
 _USUAL_PAUSE = 1.0
 
 _KEY_HINT = "Set ESKER_KEY to a key of the server; `esker key create NAME` makes one where its database is."

@@ -21,7 +21,7 @@ _RULES: Mapping[str, str] = {
     "dict_type": "must be an object",
     "model_type": "must be an object",
     "model_attributes_type": "must be an object",
-    "ip_any_network": "must be an address or a network such as 10.0.0.0/8, with zeros behind its prefix",
+    "ip_any_network": "must be an address or a network such as 10.0.0.0/8, with zeros after its prefix",
     "timezone_aware": "must name a time zone, such as 2026-03-01T14:30:00Z",
 }
 _LIMITS: Mapping[str, str] = {

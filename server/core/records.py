@@ -163,7 +163,8 @@ class Spent:
 class Filter:
     """Which rows a list or a recall may see; `visible_memories` in the schema applies it. None: not filtered by this.
 
-    `moment` is the present: rows that have expired by then are hidden. A project sees its own rows and those of none.
+    `moment` is the present: rows that have expired by then are hidden. A project sees its own rows and those without a
+    project.
     """
 
     moment: datetime
@@ -307,7 +308,7 @@ class Space:
 class Principal:
     """The caller: a pool, the key's name and what the key may do there.
 
-    A key of a `client` writes only sessions of that one; one of a `project` sees and writes nothing of others.
+    A key for a `client` writes only its sessions; one for a `project` sees and writes nothing of other projects.
     """
 
     pool_id: str

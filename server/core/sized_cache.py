@@ -10,9 +10,9 @@ _T = TypeVar("_T")
 
 
 def cached_up_to(characters: int) -> Callable[[Callable[[str], _T]], Callable[[str], _T]]:
-    """Cache a pure function of one text, as long as the texts have at most so many characters together.
+    """Cache a pure function of one text, for texts of at most `characters` characters in total.
 
-    Those that were not used for longest are dropped; a text that is longer by itself is not kept. Threads may call the
+    The least recently used texts are dropped; a text that is longer by itself is not cached. Threads may call the
     function at the same time.
     """
 

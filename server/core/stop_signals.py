@@ -4,7 +4,7 @@ import signal
 
 
 def stop_signals() -> list[signal.Signals]:
-    """Return them: Ctrl-C, the request of a service manager, and that of a terminal which closes.
+    """Return the signals of Ctrl-C, of a service manager's stop, and of a terminal that closes.
 
     The last is left out for a process that was started to outlive its terminal (`nohup`).
     """

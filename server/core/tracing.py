@@ -1,7 +1,7 @@
 """Spans of OpenTelemetry: requests, jobs and calls of language models.
 
 The SDK of OpenTelemetry is imported only by a process that exports spans (`server/cli/exporting_spans.py`). In any
-other, a span is nothing and costs a look into a dictionary.
+other, a span does nothing and costs one dictionary lookup.
 """
 
 import sys

@@ -16,7 +16,7 @@ from esker.server.core.errors import Misconfigured
 
 PREFIX = "ESKER_"
 INSIDE_HOOK = "IN_ESKER_HOOK"
-"""Environment variable of all that a hook starts, and of a CLI that is a model: no hook works there."""
+"""Environment variable set for every child of a hook, and for a CLI used as a model: hooks do nothing under it."""
 _CHOICES = {"hook_recall": ("explicit", "always", "off"), "hook_elsewhere": ("on", "off")}
 _LONGEST_WAIT = 60.0
 
@@ -37,8 +37,8 @@ class ClientSettings:
     """Prompts that trigger a recall: those with an `explicit` reference to earlier work, `always`, or `off`."""
 
     hook_seconds: float = 1.0
-    """The most seconds that a hook keeps an agent waiting. After a server gave no answer within them, hooks do not wait
-    for it at all for half a minute."""
+    """The most seconds that a hook keeps an agent waiting. After a timeout, hooks do not wait for that server for half
+    a minute."""
     hook_elsewhere: str = "off"
     """Whether a session whose project has no memories is told which other projects have some: `on` or `off`."""
 

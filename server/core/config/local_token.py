@@ -1,4 +1,5 @@
-"""The local token: it opens a server to its owner without a key, on systems that do not tell whose a connection is.
+"""The local token: it opens a server to its owner without a key, on systems that do not tell which user opened a
+connection.
 
 It is in the file `token` of the data directory, which only its owner can read. `docs/decisions/local-access.md` says
 when it is needed. Hooks read it in every turn of an agent, so this module uses the standard library alone.
@@ -18,7 +19,7 @@ from esker.server.core.errors import Misconfigured
 from esker.server.core.json_input import JsonObject
 
 HOLDER = "esker.holder"
-"""The file of a data directory that says which process has it, and where that listens."""
+"""The file in a data directory that names the process that uses it, and its address."""
 _FILE = "token"
 
 

@@ -11,10 +11,9 @@ FILE_SUFFIX = "_FILE"
 
 
 def from_files(environ: Mapping[str, str], names: Iterable[str]) -> dict[str, str]:
-    """Return those of the settings `names` whose variable, with `_FILE` behind it, names a file: what is in it.
-
-    Line ends behind the secret are not part of it. An empty file counts as unset, as an empty variable does. Raises
-    Misconfigured for a file that cannot be read, and for a setting that is also given directly.
+    """Return the settings among `names` that are in files, each named by the setting's variable with `_FILE` appended.
+    Line ends after a secret are removed. An empty file counts as unset, as an empty variable does. Raises Misconfigured
+    for a file that cannot be read, and for a setting that is also given directly.
     """
     paths = {name: path for name in names if (path := environ.get(variable(name) + FILE_SUFFIX))}
     return {name: secret for name, path in paths.items() if (secret := _read(environ, name, path))}

@@ -1,4 +1,4 @@
-"""Each setting as it holds, and where its value comes from: for a person who wonders why Esker does what it does."""
+"""The value in force of each setting, and its origin: for a person who wonders why Esker behaves as it does."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -51,7 +51,7 @@ def held_settings(environ: Mapping[str, str], flags: Mapping[str, object]) -> li
 
 
 def _written(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the settings that have a form of their own as they are written, and can be written again."""
+    """Return the settings with a syntax of their own as text that can be read again."""
     given = {name: environ.get(variable(name)) or file_values(environ).get(name) for name in WRITTEN}
     return {name: text for name, text in given.items() if isinstance(text, str)}
 

@@ -1,7 +1,7 @@
 """All settings, read once from the environment and the settings file into one frozen object.
 
-Every field has a default that is right in production. The environment variable of a field is its name in
-capitals behind `ESKER_`; `docs/configuration.md` lists them, and a test compares the two.
+Every field has a default that is right in production. The environment variable of a field is `ESKER_` and its name in
+capitals; `docs/configuration.md` lists them, and a test compares the two.
 """
 
 import os
@@ -45,7 +45,7 @@ _USUAL_MODELS: Mapping[ModelRole, str] = {
     "reflector": "claude-sonnet-5-5",
     "paraphraser": "claude-haiku-5-5",
 }
-# Settings that may be in a file, which their variable with `_FILE` behind it names.
+# Settings that may be in a file, named by their variable with `_FILE` appended.
 _SECRETS = (
     "database_url",
     "database_direct_url",
@@ -117,7 +117,7 @@ class Settings(BaseModel):
     """The most requests that one key may make in a minute; 0: no limit. As long as no key exists, the owner has
     none."""
     address_requests_per_minute: Annotated[int, Field(ge=0)] = 24_000
-    """The most requests without a right key that may come from one address in a minute; 0: no limit."""
+    """The most requests without a valid key from one address in a minute; 0: no limit."""
     wrong_keys_per_minute: Annotated[int, Field(ge=0)] = 20
     """The most wrong keys that one address may try in a minute; 0: no limit."""
     requests_at_work: Annotated[int, Field(ge=1, le=1_000)] = 16
@@ -291,7 +291,7 @@ class Settings(BaseModel):
         return ("model" if self.has_model else "extractive") if chosen == "auto" else chosen
 
     def author_of(self, role: Literal["observer", "reflector"]) -> str | None:
-        """Return the name of what observes or reflects."""
+        """Return the name of the observer or reflector in use."""
         choice = self.choice_of(role)
         return self.model_of(role) if choice == "model" else choice
 

@@ -17,8 +17,8 @@ from esker.server.core.recall.answer import Hit
 from esker.server.core.recall.rendering import recalled_block
 from esker.server.core.text.tokens import estimate_tokens
 
-# How long after its `created_at`, when its transaction began, a group may have been committed; a pack may have been
-# frozen in between.
+# Longest time from a group's `created_at` (the start of its transaction) to its commit; a pack may be frozen in
+# between.
 _COMMITTED_LATE = timedelta(minutes=1)
 
 

@@ -123,7 +123,8 @@ def _raw_use(before: Usage | None, call: ModelCall) -> TokenUse:
     """Return the tokens of a call with all messages and the best possible caching.
 
     The messages of the call before are read from the cache while it lasts, and the rest is written. A request that the
-    gateway has not changed used what it used; where it wrote nothing, writing is taken to cost nothing extra.
+    gateway did not change keeps its own figures. If a changed request wrote nothing to the cache, its new tokens count
+    at the normal price.
     """
     if call.change == UNCHANGED:
         return call.used

@@ -13,7 +13,8 @@ KeptBy = Literal["client", "gateway"]
 ROLES: tuple[Role, ...] = get_args(Role)
 
 IdScope = Literal["session", "client"]
-"""Where the id of a message is unique: in its session, or in all sessions of its client, so that forks can be told."""
+"""Where the id of a message is unique: in its session, or in all sessions of its client, which shows copies in
+forks."""
 
 Block = dict[str, Json]
 """One content block of the Messages API."""
@@ -24,7 +25,7 @@ class StoredSession:
     """One conversation of one client. Token counts are estimates, see `server/core/text/tokens.py`.
 
     `begun_at` is the time of its earliest message or, if that is earlier, when it was opened (`created_at`);
-    `last_sent_at` that of its latest message. `kept_by` is who sends its messages.
+    `last_sent_at` that of its latest message. `kept_by` names the sender of its messages.
     """
 
     id: str
@@ -83,7 +84,7 @@ class NewMessage:
 class IngestReport:
     """The outcome of a batch. `conflicts` are duplicates whose content differs from the stored message.
 
-    `forgotten` of the accepted messages were stored without their words, since they say what was forgotten.
+    `forgotten` counts accepted messages that were stored without their words, since those repeat something forgotten.
     """
 
     accepted: int

@@ -1,4 +1,4 @@
-"""For how long a pool keeps what: raw messages, images, passages, and memories by kind."""
+"""How long a pool keeps raw messages, images, passages, and memories by kind."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ EXPIRED_IMAGE: Block = {"type": "text", "text": "[image expired]"}
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """Days since something was said for which it is kept; None, or a kind that is not named: for ever.
+    """Days for which texts are kept after they were said; None, or a kind that is not named: for ever.
 
     Passages are the words of messages, so they are kept no longer than these.
     """

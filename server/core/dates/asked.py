@@ -2,7 +2,7 @@
 
 A time in a question is never a filter; only a caller's `since` and `until` are. A decision of last week may have been
 stored a day earlier, and a misread question must not hide its answer. A time is `firm` if the question means it
-exactly: a limit or a calendar date is, "two weeks ago" is not.
+exactly: a limit or a calendar date is firm, "two weeks ago" is not.
 """
 
 import re
@@ -39,7 +39,7 @@ class AskedTime:
 
 _AHEAD = re.compile(whole(words("dates.ahead")), re.IGNORECASE)
 _PAST = re.compile(whole(words("dates.behind")), re.IGNORECASE)
-# Tokens; those that are code, paths, options or ids contain no times, unless they are dates in digits.
+# A token. Code, paths, options and ids contain no times, unless they are dates in digits.
 _TOKEN = re.compile(r"`[^`]*`|[\w./\\:=(){}<>#@$+-]+", re.ASCII)
 _CODE = re.compile(r"`|(?:\A|(?<=[(<{]))--?[A-Za-z]|\w\(|[\w)][_/\\:=(){}<>#@$.][\w(]", re.ASCII)
 _DATE = re.compile(r"(?:[kc]w|[hq])?[\d./-]+|\d{4}-\d\d-\d\dT[\d:.Z+-]*", re.IGNORECASE)

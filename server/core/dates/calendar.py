@@ -101,7 +101,7 @@ _SHIFTED_UNIT_OF = cast(dict[str, CalendarUnit], keyed("dates.shifted_units"))
 WEEKDAYS = {word: int(number) - 1 for word, number in keyed("dates.weekdays").items()}
 """The number of each weekday, from 0 for Monday."""
 WEEKDAY = rf"(?P<weekday>{any_of(WEEKDAYS)})"
-# Names of months that are other words in lower case.
+# Names of months that mean something else in lower case.
 ALSO_WORDS = words("dates.also_words")
 MONTH = rf"(?P<month>{any_of(MONTHS)})\.?"
 LAST = any_of(words("dates.last"))
@@ -188,7 +188,7 @@ def weekend(_: re.Match[str], today: date, shift: int) -> Days:
 
 
 def _not_in_german(match: re.Match[str], today: date) -> Days | None:
-    """Return yesterday, unless the text is German, where the word means something else."""
+    """Return yesterday for "hier", unless the text is German, where it means "here"."""
     return None if _GERMAN.search(match.string) else one_day(today, -1)
 
 

@@ -113,7 +113,7 @@ _UNTIL = re.compile(rf"{starting(words('dates.until'))}\s?(?:the\s|on\s)?$", re.
 _UNTIL_BEHIND = re.compile(rf"\s?{any_of(words('dates.until_behind'))}")
 # A due date is not the end of validity.
 _BY = re.compile(rf"\b{any_of(words('dates.due'))}\s(?:on\s)?$", re.IGNORECASE)
-# Minimum days between today and a day without a year from which another year is meant: "January" in December.
+# If a day without a year is at least this many days from today, another year is meant: "January" in December.
 _FAR = 240
 # Characters before a time that are searched for the words of a limit: the length of the longest.
 _LONGEST_LEAD = 13

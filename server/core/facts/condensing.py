@@ -22,7 +22,7 @@ MAX_ROW_TOKENS = 600
 _FEWEST_TERMS = 2
 _LEAST_SHARE = 0.02
 _LEAST_SHARE_OF_HIGH = 0.3
-# Minimum share of the terms of a row that must survive which the row that replaces it contains.
+# If a row must survive, the row that replaces it contains at least this share of its terms.
 _PRESERVED = 0.7
 
 

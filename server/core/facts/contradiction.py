@@ -31,7 +31,7 @@ def contradicts(newer: Fingerprint, older: Fingerprint) -> bool:
     if not opposite and negates(newer) == negates(older):
         return False
     shared, all_of_it = newer.subject & older.subject, newer.subject | older.subject
-    # Of "loves X" and "hates X" the verbs differ in any case, one on each side.
+    # A pair of opposites ("loves", "hates") always differs, one word on each side, so it does not count here.
     differing = len(all_of_it) - (2 if opposite else 0)
     return bool(shared) and len(shared) >= _SAME_THING * max(1, differing)
 

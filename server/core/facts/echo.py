@@ -63,7 +63,7 @@ def own_words(kind: Kind, content: str) -> str:
 def repeats(text: str, facts: Iterable[str]) -> bool:
     """Whether a text says one of some facts and nothing else."""
     alike = _sharing_enough(gist_of_plain_words(text), map(fingerprint, facts))
-    # Most texts are told from all facts by a few words, without the rest.
+    # For most texts a few words show that they repeat no fact, and the slower rest is skipped.
     alike = alike and _sharing_enough(frozenset(gist_of(text)), alike)
     return any(_says_only(fingerprint(text), fact) for fact in alike)
 
@@ -74,7 +74,8 @@ def repeats_somewhere(text: str, facts: Collection[str]) -> bool:
 
 
 def _sharing_enough(gist: AbstractSet[str], facts: Iterable[Fingerprint]) -> list[Fingerprint]:
-    """Return the facts that a text may say and nothing else; `gist` is that of the text or of a part of it.
+    """Return the facts that a text may repeat without saying anything else; `gist` is that of the text or of a part of
+    it.
 
     A text that says a fact in nearly the same words has fewer other terms than `SAME_WORDS` leaves.
     """

@@ -11,14 +11,14 @@ from esker.server.core.conversation.records import Role
 from esker.server.core.records import Kind
 
 RowReason = Literal["asked", "same", "drawn", "echo"]
-"""Asked for; says the same as one of those; was drawn from one; or only repeats one."""
+"""Why a memory goes: it was asked for, says the same as one of those, was drawn from one, or only repeats one."""
 MessageReason = Literal["said", "echo"]
-"""A message that said what is forgotten, or one that only takes it up."""
+"""Why a message is affected: it said what is forgotten, or only repeats it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Which texts are meant: `ids` alone, or those that say one of `words` within the other limits, or all within them.
+    """The texts to forget: `ids` alone, or those that say one of `words` within the other limits, or all within them.
 
     `source` is a trust (`user`, `assistant`, `tool`, `external`) or the author of memories; times are those at which
     something was said.
@@ -47,7 +47,8 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class ForgetRequest:
-    """A request: `echoes` takes along what repeats it; `messages` blanks these, too (None: unless ids are given)."""
+    """A request. `echoes` includes texts that only repeat it; `messages` also blanks messages (None: unless ids are
+    given)."""
 
     selection: Selection
     messages: bool | None = None
@@ -97,7 +98,7 @@ class ForgetPlan:
 
     @property
     def digest(self) -> str:
-        """A hash of all that would go, by which it is told whether that is still what a person was shown."""
+        """A hash of the plan, to check that it is still the one that a person was shown."""
         messages = [(one.session_id, one.seq, one.blanked) for one in self.messages]
         told = [[row.id for row in self.memories], messages, self.notes, self.rewritten]
         return hashlib.sha256(json.dumps(told).encode()).hexdigest()
@@ -156,7 +157,7 @@ class Quarantined:
     """How much a quarantine has taken out of recall and packs, or lifting it has brought back.
 
     `memories` are those within its limits and all that were drawn from them. `revived` were superseded by one of
-    these, and are live meanwhile.
+    these, and are live while it lasts.
     """
 
     id: str

@@ -115,7 +115,7 @@ def _asserts(message: StoredMessage) -> bool:
 
 
 def _together(one: Fact, again: Fact) -> Fact:
-    """Return a fact that was found twice in one slice."""
+    """Return one fact for two mentions of it in one slice."""
     fuller = max(one.content, again.content, key=lambda content: len(fingerprint(content).terms))
     return replace(
         one,

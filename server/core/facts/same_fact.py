@@ -140,7 +140,7 @@ def gist_of(text: str) -> tuple[str, ...]:
 
 
 def gist_of_plain_words(text: str) -> set[str]:
-    """Return what the words of a text that consist of plain letters add to its `gist_of`, at a fifth of the time."""
+    """Return the part of `gist_of` that comes from words of plain letters, at a fifth of the time."""
     words = {word.strip(_PUNCTUATION) for word in without_notes(without_label(text)).split()}
     plain = (word for word in words if len(word) <= MAX_TERM and word.isascii() and word.isalpha())
     return {term for word in plain for term in _gist_of_word(word)}
@@ -259,7 +259,8 @@ def _opposite(one: frozenset[tuple[int, int]], other: frozenset[tuple[int, int]]
 
 
 def _own(one: Iterable[str], other: Iterable[str]) -> bool:
-    """Whether one has terms that the other lacks; a pair of CJK characters only if it has a character of its own."""
+    """Whether one has terms that the other lacks; a pair of CJK characters counts only if the other lacks one of its
+    characters."""
     missing = set(one).difference(other)
     characters = set("".join(other)) if missing else set[str]()
     return any(term[0] < _FIRST_CJK or not characters.issuperset(term) for term in missing)

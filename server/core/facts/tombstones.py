@@ -1,4 +1,4 @@
-"""Tombstones: keyed hashes of what was forgotten, by which it is known when it comes back, without any of its words."""
+"""Tombstones: keyed hashes that recognise forgotten texts when they come back, without keeping any of their words."""
 
 import hashlib
 import hmac
@@ -15,24 +15,25 @@ from esker.server.core.text.labels import without_label, without_notes
 from esker.server.core.text.terms import terms
 
 FoundAs = Literal["words", "name"]
-"""Words that were to be forgotten, or a name in such a fact: only a proof looks for it, as other facts may have it."""
+"""Forgotten `words`, or a `name` in a forgotten fact. Only a proof looks for names, since other facts may contain
+them."""
 EVERYWHERE = "*"
-"""In place of a project: a row that was forgotten in all of them."""
+"""Stands for the project of a row that was forgotten in all projects."""
 _LEAST_TERMS = 3
-"""A row with fewer terms is known by its words alone: too many rows have the same two terms."""
+"""A row with fewer terms is recognised by its words alone: too many rows share two terms."""
 
 _LENGTH_BITS = 16
 _MOST_TERMS = (1 << _LENGTH_BITS) - 1
-"""The terms by which forgotten words are known: the first ones of very long words."""
+"""The most terms by which forgotten words are recognised; only the first ones of longer words count."""
 _START_BYTES = 4
 """Bytes of the hash of a first term."""
 _TELLING_TERMS = 8
-"""A message with as many different terms is hardly ever written twice, other than "continue" or "yes, do that"."""
+"""Different terms from which a message counts as unique; short ones such as "yes, do that" are written often."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tombstone:
-    """A hash of something forgotten: it holds for what was said up to `until` (None: whenever).
+    """A hash of something forgotten. It applies to texts said up to `until` (None: at any time).
 
     `blanks`: a message with it loses its words; otherwise it is only left out of passages.
     """
@@ -41,20 +42,20 @@ class Tombstone:
     blanks: bool
 
     def holds(self, said_at: datetime) -> bool:
-        """Whether it holds for a text that was said then."""
+        """Whether the tombstone applies to a text that was said at this time."""
         return self.until is None or said_at <= self.until
 
 
 @dataclass(frozen=True, slots=True)
 class Digests:
-    """The keyed hashes of a pool. `starts`: hash of a term → how many terms the forgotten words have that begin so."""
+    """The keyed hashes of a pool. `starts`: hash of a first term → numbers of terms of the forgotten words with it."""
 
     key: bytes
     starts: Mapping[int, frozenset[int]]
 
     @classmethod
     def stored(cls, key: bytes, starts: Iterable[int]) -> "Digests":
-        """Return the hashes of a pool, by what `starts_of` returned for all forgotten words."""
+        """Return the hashes of a pool, from the results of `starts_of` for all forgotten words."""
         lengths: dict[int, set[int]] = {}
         for start in starts:
             lengths.setdefault(start >> _LENGTH_BITS, set()).add(start & _MOST_TERMS)

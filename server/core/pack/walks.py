@@ -19,9 +19,9 @@ _LINE_TOKENS = 12
 _SPARE = 32
 _FIRST_PAGE = 16
 _LARGEST_PAGE = 10_000
-# A second page aims at this many times the rows needed: a third page costs more than a few rows in vain.
+# A second page aims at this many times the rows needed: a third page costs more than a few unneeded rows.
 _MARGIN = 1.4
-# Pages of a walk after which a guess was made.
+# Pages that may be limited by a guessed score; later pages are read without a guess.
 _GUESSED_PAGES = 2
 # Scores are rounded, so a floor is lowered by this much.
 _ROUNDING = timedelta(seconds=1)

@@ -144,7 +144,7 @@ class PackWorth:
 
     @property
     def useful(self) -> float:
-        """Return the share of the tokens that nothing speaks against."""
+        """Return the share of the tokens that are in rows worth them."""
         return 1 - sum(self.wasted.values()) / self.tokens if self.tokens else 1.0
 
 

@@ -24,7 +24,7 @@ from esker.server.core.redaction import redact_content, redact_json, redact_name
 
 FORMAT = "esker-pool"
 VERSION = 2
-"""Increased when an older Esker would misread or refuse a new file."""
+"""The version of the format, increased when an older Esker would misread or refuse a new file."""
 
 LineType = Literal["session", "message", "group", "memory", "reflection"]
 TYPES: tuple[LineType, ...] = get_args(LineType)
@@ -84,7 +84,8 @@ class EventLine(_StrictLine):
 
 
 class PackLine(_StrictLine):
-    """The pack of a session, with the reasons for its rows. An import freezes it anew: any text could stand here."""
+    """The pack of a session, with the reasons for its rows. An import renders it anew, since a file could contain any
+    text."""
 
     version: Annotated[int, Field(ge=1, lt=2**31)]
     text: str
@@ -144,7 +145,7 @@ class PassageMark(_StrictLine):
 class MessageLine(_StrictLine):
     """A stored message. An empty hash means that its text was forgotten; `left_out` keeps it out of passages.
 
-    A file of version 1 does not tell the `passages`: they are cut anew.
+    A file of version 1 has no `passages`; they are cut anew.
     """
 
     type: Literal["message"]
@@ -369,7 +370,7 @@ def _add(batch: ImportBatch, number: int, line: BaseModel) -> None:
         case End():
             batch.ends[number] = line
         case _:
-            raise AssertionError(line)  # there is no other model
+            raise AssertionError(line)  # all types of lines are handled above
 
 
 def read_header(text: bytes) -> Header:

@@ -281,7 +281,8 @@ def _after_frontmatter(lines: Sequence[str]) -> int:
 
 
 def _after_code(lines: Sequence[str], at: int) -> int | None:
-    """Return the line after a code block that begins here; None if none begins, or it is never closed (a slip)."""
+    """Return the line after a code block that begins here; None if none begins, or if it is never closed, which must be
+    a mistake."""
     opened = _FENCE.match(lines[at])
     if not opened:
         return None

@@ -21,7 +21,7 @@ TITLES: dict[Kind, str] = {
 _KINDS: dict[str, Kind] = {kind: kind for kind in TITLES}
 _BYTE_ORDER_MARK = "\ufeff"
 _KEY = re.compile(r"esker_(pool|project|kind):[ \t]*(.*?)[ \t]*$")
-# Lines of a memory are indented by two, and neither open nor close a fence of a person.
+# At most one space before it: lines of a memory, indented by two, must not open or close a person's fence.
 _FENCE = re.compile(r" ?(`{3,}|~{3,})")
 _RULE = re.compile(r" {0,3}([-*_])(?:[ \t]*\1){2,}[ \t]*$")
 # A line that ends a bullet even if no empty line is before it; other text belongs to the paragraph of the bullet.
@@ -85,7 +85,7 @@ def parse(text: str) -> Document:
 
 
 def empty(head: Head) -> Document:
-    """Return the file of a kind and a project before anything is in it."""
+    """Return an empty file for a kind and a project."""
     named = {"pool": head.pool, "project": head.project or "", "kind": head.kind}
     front = "".join(f"esker_{name}: {json.dumps(value, ensure_ascii=False)}\n" for name, value in named.items())
     return parse(f"---\n{front}---\n\n# {TITLES[head.kind]}\n\n")

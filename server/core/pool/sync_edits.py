@@ -71,7 +71,7 @@ def folder_edits(
     in_bullets = {step.id for step in plan.steps if step.bullet is not None}
     placed: set[str] = set()
     for bullet, row in outcomes.written:
-        # Somebody may write what a line says already.
+        # A new note may say the same as an existing line.
         folder.remove(bullet.copy) if row.id in placed | in_bullets else folder.put(row, bullet.copy)
         placed.add(row.id)
     for step in plan.steps:
@@ -80,7 +80,7 @@ def folder_edits(
 
 
 def _free(path: str, taken: Collection[str]) -> str:
-    """Return a path for a new file; something of somebody else may have the usual one, or that of its folder."""
+    """Return a path for a new file; another file may occupy the usual path, or that of its folder."""
     folder, _, name = path.partition("/")
     folder = next(each for n in count(1) if (each := _numbered(folder, n)) not in taken)
     stem = name.removesuffix(".md")

@@ -184,7 +184,7 @@ def _head(document: Document) -> Head:
 def needs_consent(
     forgotten: Collection[SyncStep], base: Mapping[str, BaseRow], documents: Mapping[str, Document]
 ) -> bool:
-    """Whether somebody must agree before these memories are forgotten: there are many, or a whole file is gone."""
+    """Whether a person must agree before these memories are forgotten: there are many, or a whole file is gone."""
     if len(forgotten) > _MOST_UNASKED:
         return True
     rows = [base[step.id] for step in forgotten]

@@ -81,7 +81,7 @@ def _name(text: str) -> str:
 
 
 def _status(row: ExpandedMemory) -> list[str]:
-    """Return by what a superseded row was replaced; an empty list for a live one."""
+    """Return words that name the replacement of a superseded row; an empty list for a live row."""
     memory = row.memory
     if memory.superseded_by is None:
         return []

@@ -35,7 +35,7 @@ MAX_PARTS_OF_RARE_NAME = 20
 """An identifier in at most this many parts of texts is rare, and a text that contains it is an answer."""
 
 CHANCE_PER_E_FOLD = 0.7
-"""How many deviations closer, by chance, the nearest part is if a text has e times as many parts.
+"""By chance, the nearest part of a text with e times as many parts is closer by this many deviations.
 
 Without it long texts rank above short ones that say the same: in three long chats with an assistant the nearest part
 alone found 55 of 100 pieces of evidence among the first ten, the first part alone 61, and this 64.
@@ -50,7 +50,7 @@ _CHANCE = 1.0
 _CHANCE_PER_LOG = 0.46
 # The lowest floor, even among a few texts, as a share of the z-score of right answers; higher: fewer answers.
 _LEAST_OF_RIGHT = 0.65
-# Where the floor of a weaker model begins, as the same share, before it rises with the number of texts.
+# The floor of a weaker model among few texts, as the same share; it rises with the number of texts.
 _BASE_OF_RIGHT = 0.45
 # Tokens of a text for which neighbours count in full; for one twice as long they count half. A short text makes sense
 # only beside its question, and a long one is similar to many questions.

@@ -28,12 +28,12 @@ _FLOOR = 1.0
 # neighbours, which only order hits. A memory is one fact and needs more than a passage, whose words are about several.
 _LEAST = 0.5
 _LEAST_OF_BEST: Mapping[Tier, float] = {"memory": 0.45, "passage": 0.35}
-# A memory covers the passage that it was taken from if it has at least this share of the passage's relevance: less for
-# one that was found worth keeping, which is shorter and says what the passage comes to.
+# A memory covers the passage that it was taken from if it has at least this share of the passage's relevance. An
+# important memory needs less: it is shorter, and states the point of the passage.
 _COVERS: Mapping[Priority, float] = {"high": 0.75, "medium": 0.9, "low": 1.0}
-# The same for a passage that also says what does not hold any more.
+# The same share for a passage that also contains an outdated statement.
 _COVERS_OUTDATED = 0.5
-# A memory with at least this share of the passage's tokens covers it in any case: the rest is hardly worth its length.
+# A memory with at least this share of the passage's tokens always covers it: the rest is hardly worth its length.
 _MOST_OF_PASSAGE = 0.5
 # How much more a text counts that fits the time in the question: up to 1.6 times, or 2.5 times for a firm time.
 _TIME = 0.6
@@ -86,8 +86,7 @@ class CandidateTexts:
     """The candidates' texts. `near` are cosines between memories, by sorted pairs of ids.
 
     `again` are further sources of a memory, and `said_in` the messages that it comes from, directly or through other
-    rows. Of the facts that were taken from an outdated passage some have been superseded or have expired, and all if it
-    is `outdated` to True.
+    rows. `outdated` has the passages of which some facts were superseded or have expired; True: all of them.
     """
 
     memories: Mapping[str, Memory]

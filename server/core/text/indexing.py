@@ -22,7 +22,7 @@ MOST_PARTS = 32_767
 """Maximum parts of a text, since their column counts no further; the last one has the terms of all that follow."""
 _SENTENCE = re.compile(r"[^.!?\n。！？]*[.!?\n。！？]*\s*")
 
-# Encoded data: of a run without a word in it, only the beginning can be looked for, as of any other long word.
+# Encoded data: only the beginning of such a run is indexed, as of any other long word.
 _ENCODED = re.compile(r"[A-Za-z0-9+/=_-]{1000,}")
 
 Terms = Counter[str]

@@ -20,7 +20,7 @@ class Phrases:
 
     @classmethod
     def of(cls, phrases: Iterable[str]) -> "Phrases":
-        """Return phrases as they are looked for; blank ones are left out."""
+        """Return phrases folded for the search; blank ones are left out."""
         said = tuple(dict.fromkeys(phrase.strip() for phrase in phrases if _folded(phrase)))
         return cls(
             tuple(dict.fromkeys(map(_folded, said))),
@@ -28,7 +28,7 @@ class Phrases:
         )
 
     def __bool__(self) -> bool:
-        """Whether there are any."""
+        """Whether there is any phrase."""
         return bool(self.folded)
 
     def found_in(self, text: str) -> bool:
