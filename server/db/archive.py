@@ -29,7 +29,7 @@ _BASE = re.compile(r"\d{8}T\d{6}Z")
 _SEGMENT = re.compile(r"[0-9A-F]{24}")
 _FIRST = re.compile(r"START WAL LOCATION: \S+ \(file ([0-9A-F]{24})\)")
 _SYSTEM = re.compile(r"Database system identifier:\s+(\d+)")
-# Seconds after which a file of the log is archived that is not full: the most that is lost with the machine.
+# Seconds after which an incomplete file of the log is archived: the most that is lost with the machine.
 _TIMEOUT_SECONDS = 60
 _FLUSH_SECONDS = 60.0
 _RECOVERY_SECONDS = 24 * 3_600.0
@@ -84,7 +84,7 @@ class Archive:
         if done.returncode != 0:
             errors = [line for line in done.stderr.splitlines() if "error: " in line]
             raise Unavailable(f"pg_basebackup failed: {(errors or ['no reason given'])[0]}")
-        # It can be recovered to any time from now on.
+        # The base backup is complete: any later time can be recovered from it.
         return fresh.rename(self.bases / clock().astimezone(UTC).strftime(_FORMAT))
 
     def delete_old(self, keep: int) -> None:

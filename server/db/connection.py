@@ -58,14 +58,14 @@ class LimitedConnection(AsyncConnection[TupleRow]):
 
     @property
     def has_input(self) -> bool:
-        """Whether something came while nothing was asked: mostly the end of the connection."""
+        """Whether data can be read; without a request, it is mostly the end of the connection."""
         watched = select.poll()
         watched.register(self.pgconn.socket, select.POLLIN)
         return bool(watched.poll(0))
 
     @contextmanager
     def waiting(self, seconds: float) -> Generator[None]:
-        """Wait for each answer so many seconds while the block runs."""
+        """Limit the wait for each answer to `seconds` while the block runs."""
         usual, self.answer_seconds = self.answer_seconds, seconds
         try:
             yield

@@ -36,15 +36,15 @@ log = logging.getLogger(__name__)
 
 Connection = LimitedConnection
 
-# The most seconds that a request waits for a connection. New ones are tried for as long; after that the next request
-# begins again, with short pauses: the pauses of one attempt would grow with the outage, and delay the recovery from it.
+# The most seconds that a request waits for a connection, and that a new connection is retried. Then the next request
+# starts over with short pauses: pauses grow with each retry, and long ones would delay the recovery.
 _WAIT_SECONDS = 5.0
-# A connection that was idle for so long is checked before it is used again, with so many seconds for the answer.
+# Seconds of idleness after which a connection is checked before it is used again, and seconds for its answer.
 _IDLE_SECONDS = 5.0
 _CHECK_SECONDS = 1.0
-# A statement or an idle transaction that exceeds these limits is a bug or an attack. Locks are held for seconds; who
-# waits for longer would keep a connection from others. Iterative scan continues a vector search until it has enough
-# rows; docs/decisions/approximate-search.md has the figures behind ef_search.
+# A statement or an idle transaction that exceeds these limits is a bug or an attack. Locks are held for seconds; a
+# longer wait would keep a connection from others. Iterative scan continues a vector search until it has enough rows;
+# docs/decisions/approximate-search.md has the figures behind ef_search.
 _OPTIONS = (
     "-c statement_timeout=30s -c lock_timeout=10s -c idle_in_transaction_session_timeout=60s -c timezone=UTC"
     " -c hnsw.iterative_scan=relaxed_order -c hnsw.ef_search=200"
@@ -78,7 +78,7 @@ class Database:
         `direct_url`: the same database without the pooler that `url` leads through, which works by transaction: no
         setting, role or prepared statement may then outlive a transaction. `replica_url`: a streaming replica of it.
         `answer_seconds`: how long to wait for the answer to a statement; `wait_seconds`: for a connection. Raises
-        Misconfigured for any other string.
+        Misconfigured if a string is not a connection string.
         """
         for address in (url, direct_url or url):
             check_url(address)
@@ -263,7 +263,7 @@ class Database:
                         await _know_vectors(connection)
                         yield connection
             except ReadOnlySqlTransaction:
-                # The connections lead to a server that was the primary one, and would lead there for ever.
+                # The connections lead to the former primary, and would do so for ever.
                 await self._pool.drain()
                 raise
 

@@ -23,11 +23,11 @@ from esker.server.db.programs import BINARIES
 from esker.server.db.statements import Statements
 
 OnProgress = Callable[[int, int], None]
-"""Called with how much is done, of how much."""
+"""Called with the number of finished units and their total."""
 
 _SQL = Statements(Path(__file__).parent / "sql/dumps.sql")
 _MAGIC = b"PGDMP"
-# `pg_restore` takes a file that was cut off for a whole one, so ours ends with a hash, which it ignores.
+# `pg_restore` does not notice a truncated file, so ours ends with a hash, which it ignores.
 _END = b"\nesker backup sha256 "
 _END_BYTES = len(_END) + 64 + 1
 # Where Debian and its relatives keep the programs of each version.
@@ -178,7 +178,7 @@ def script(path: Path) -> Generator[tuple[Iterable[bytes], int]]:
 
 
 def require_whole(path: Path) -> None:
-    """Raise InvalidInput for a file that `dump` has not written, or of which a byte is missing or another."""
+    """Raise InvalidInput for a file that `dump` has not written, or in which a byte is missing or changed."""
     try:
         with path.open("rb") as file:
             if file.read(len(_MAGIC)) != _MAGIC:
@@ -191,7 +191,8 @@ def require_whole(path: Path) -> None:
 
 
 def _end_of(file: IO[bytes], size: int) -> bytes:
-    """Return how a backup ends that begins with the first `size` bytes of a file, which is read up to there."""
+    """Return the end, with a hash, of a backup that has the first `size` bytes of a file; reads the file up to
+    there."""
     file.seek(0)
     digest = hashlib.sha256()
     while size and (piece := file.read(min(size, _PIECE_BYTES))):

@@ -87,7 +87,7 @@ class Cluster:
             self._process.wait()
             self._process = None
         if self.sockets != self.directory:
-            with suppress(OSError):  # a command that joins just now has made it anew, or entered it
+            with suppress(OSError):  # a command that joins meanwhile uses the directory
                 self.sockets.rmdir()
 
 

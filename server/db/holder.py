@@ -70,7 +70,7 @@ class Holder:
                         await asyncio.sleep(_BEAT_SECONDS)
             except psycopg.Error as error:
                 # The leases of this process are still its own: the lock is back before others miss it for long.
-                if self.is_held:  # said once for each outage
+                if self.is_held:  # logged once for each outage
                     log.warning("lost the connection that holds the leases; reconnecting: %s", first_line(error))
             self.is_held = False
             await asyncio.sleep(_RECONNECT_SECONDS)

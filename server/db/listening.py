@@ -1,4 +1,4 @@
-"""Notifications of Postgres, which wake who has to look for work."""
+"""Notifications of Postgres, which wake a loop that looks for work."""
 
 import asyncio
 import logging
@@ -39,7 +39,7 @@ async def _listen(url: str, channel: str, wake: asyncio.Event) -> None:
                 async for _ in connection.notifies():
                     wake.set()
         except psycopg.Error as error:
-            if listens:  # said once for each outage
+            if listens:  # logged once for each outage
                 log.warning("lost the connection that listens on %s; reconnecting: %s", channel, first_line(error))
             listens = False
             await asyncio.sleep(1)

@@ -1,7 +1,7 @@
 """Bringing the schema up to date: `migrations/*.sql`, in order, forward only, each in a transaction of its own.
 
-Old servers go on during an upgrade and after it: a migration only adds, unless its first line says `-- contract: NNNN`,
-which names the last migration that a server must know to work with it.
+Old servers keep working during an upgrade and after it: a migration only adds, unless its first line says `-- contract:
+NNNN`, which names the last migration that a server must know to work with it.
 """
 
 import hashlib
@@ -27,7 +27,7 @@ _CONTRACT = re.compile(r"-- contract: (\d{4})\n")
 _SQL = Statements(Path(__file__).parent / "sql/history.sql")
 
 
-# How often a migration is tried that meets another transaction, and the pause between two tries.
+# The most tries of a migration that other transactions block, and the pause between two tries.
 _TRIES = 40
 _PAUSE_SECONDS = 0.5
 

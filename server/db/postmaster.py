@@ -85,7 +85,7 @@ def rotate_log(directory: Path) -> None:
 
 
 def former_log(log: Path) -> Path:
-    """Return where the older part of a log is kept."""
+    """Return the path of the older part of a log."""
     return log.with_name(f"{log.name}.1")
 
 

@@ -27,7 +27,7 @@ _ELSEWHERE = "Or set ESKER_DATABASE_URL to a Postgres that runs already."
 
 
 class Identity(TypedDict, total=False):
-    """Where a subprocess is started, and as which user unless as our own; `env` replaces the environment."""
+    """The working directory, user and groups of a subprocess, by default our own; `env` replaces the environment."""
 
     cwd: str
     env: Mapping[str, str]

@@ -18,7 +18,8 @@ _SPARE_ROUNDS = 8
 
 @dataclass(frozen=True, slots=True)
 class Purged:
-    """How many tables were rewritten, and how many files of the write-ahead log removed; None without that right."""
+    """Numbers of rewritten tables and of removed files of the write-ahead log (None without the right to remove
+    them)."""
 
     tables: int
     wal_files: int | None
@@ -59,7 +60,7 @@ def _remove_wal(connection: Connection[TupleRow]) -> int:
     connection.execute(_SQL["remove_wal"])
     try:
         removed = _replace_wal(connection)
-        # A checkpoint that had begun before may have given a file a name for later, with its old content.
+        # A checkpoint that had begun before may have renamed a file for later use, with its old content.
         _replace_wal(connection)
         return removed
     finally:

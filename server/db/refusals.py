@@ -38,5 +38,5 @@ class Refusals:
 
     @property
     def full_disk(self) -> str | None:
-        """The reason if the disk was full in the last half a minute; whether a server is read-only, it says itself."""
+        """The reason if the disk was full in the last half a minute; a read-only server is recognised otherwise."""
         return self.present if self._last and self._last[1] is DiskFull else None

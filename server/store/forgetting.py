@@ -89,9 +89,10 @@ async def other_memories(
     spreads: bool,
     limit: int | None,
 ) -> list[tuple[Kind, str]]:
-    """Return kind and content of other memories that may have some phrases, and not from a fact said at `since`.
+    """Return kind and content of other memories that may contain some phrases, and did not get them from a fact said at
+    `since`.
 
-    Only if the fact `spreads`, agents and tools have them from it. Return at most `limit` of them; None: all.
+    Memories of agents and tools got them from the fact only if it `spreads`. Return at most `limit` of them; None: all.
     """
     values = {
         "patterns": list(phrases.patterns),

@@ -57,7 +57,7 @@ class PoolCounts:
 
 @dataclass(frozen=True, slots=True)
 class LiveFigures:
-    """Figures of a pool that change while one looks: work that waits, and rows written since one began to look."""
+    """Figures of a pool that change while a page shows them: work that waits, and rows written since it was opened."""
 
     unobserved_tokens: int
     pending: int

@@ -12,10 +12,10 @@ SQL = Statements(Path(__file__).parent / "sql/invariants.sql")
 
 _CHECK_SECONDS = 3_600.0
 _MOST_SUBJECTS = 20
-"""Records that are named of each violation."""
+"""The most records that are named for each violation."""
 
 OF_POOLS: Mapping[str, str] = {
-    "messages_once_in_order": "messages are missing or twice in sessions",
+    "messages_once_in_order": "messages are missing, or stored twice, in sessions",
     "messages_covered_once": "messages are in no observation group, or in two, in sessions",
     "counters_of_sessions": "counters of tokens are wrong in sessions",
     "facts_have_sources": "memories lack sources, or have other sources than their group",
@@ -24,11 +24,11 @@ OF_POOLS: Mapping[str, str] = {
     "packs_show_nothing_forgotten": "packs show memories that do not exist, in sessions",
     "keywords_of_texts": "keyword search lacks texts, or has deleted ones",
     "counters_of_tiers": "the counters by which keyword search weighs are wrong for",
-    "leases": "jobs, or rows that wait for vectors, have a state without its lease",
+    "leases": "jobs, or rows that wait for vectors, have a state that does not agree with their lease",
     "queue_of_texts": "texts that do not exist wait for vectors",
     "dimension_of_spaces": "the tables of vectors have another dimension than their models, in spaces",
 }
-"""Every invariant of a pool, and what is wrong if it is broken; the ids of what breaks it follow."""
+"""Every invariant of a pool, and the words for its violation, which precede the ids of the records that break it."""
 OF_SPACES: Mapping[str, str] = {
     "vectors_of_texts": "vectors belong to texts that do not exist",
     "texts_have_vectors": "texts have no vector, and do not wait for one",
@@ -44,7 +44,7 @@ class Violation:
     problem: str
     subjects: list[str]
     complete: bool
-    """Whether these are all of them."""
+    """Whether `subjects` names all records that break it."""
 
     @property
     def is_repaired(self) -> bool:

@@ -17,7 +17,7 @@ from esker.server.db.statements import Statements
 SQL = Statements(Path(__file__).parent / "sql/packs.sql")
 
 FORMER_WITH_ROWS = 10
-"""The latest former versions of a session's pack of which the ids of their rows are kept."""
+"""Number of former versions of a session's pack, the latest ones, for which the ids of the rows are kept."""
 
 
 def current(session_id: str) -> Query[Pack | None]:

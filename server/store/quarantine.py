@@ -80,7 +80,8 @@ async def covered(connection: Connection, quarantine_id: str) -> tuple[set[str],
 
 
 async def forget_superseders(connection: Connection, ids: Collection[str]) -> None:
-    """Let the memories in quarantine that some rows superseded be live again after it. The caller holds the lock."""
+    """Let the memories in quarantine that some rows superseded become live again when it is lifted. The caller holds
+    the lock."""
     await connection.execute(SQL["forget_superseders"], {"ids": list(ids)})
 
 

@@ -1,4 +1,4 @@
-"""For how long the pool keeps what, and what is older."""
+"""How long the pool keeps each kind of text, and the texts that are older."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -16,18 +16,18 @@ from esker.server.db.statements import Statements, as_json
 
 SQL = Statements(Path(__file__).parent / "sql/retention.sql")
 
-# Bytes of contents, as they are stored, after which no other message is added to a batch.
+# Stored bytes of contents from which on no other message is added to a batch.
 _BYTES_AT_ONCE = 4_000_000
 
 
 async def get(connection: Connection) -> Retention:
-    """Return for how long the pool keeps what."""
+    """Return how long the pool keeps each kind of text."""
     row = await (await connection.execute(SQL["get"])).fetchone()
     return Retention(*row) if row else Retention()
 
 
 async def store(connection: Connection, wanted: Retention) -> None:
-    """Set for how long the pool keeps what."""
+    """Set how long the pool keeps each kind of text."""
     values = {**asdict(wanted), "memories_days": Jsonb(dict(wanted.memories_days))}
     await connection.execute(SQL["set"], values)
 

@@ -44,7 +44,7 @@ _BY_VECTOR = _of_tiers("vector_{tier}")
 _FILTERED = _of_tiers("filtered_{tier}")
 _NEAR = _of_tiers("near_{tier}")
 
-# The most rows of a scope that are counted and looked up; 20,000 look-ups take about 20 ms.
+# The most rows of a scope that are counted and looked up (20,000 lookups take about 20 ms).
 _COUNTED = 20_000
 # Vectors that the index search reads at most. If no more are in scope, looking them up costs no more.
 _READ_BY_INDEX = 2_000

@@ -1,4 +1,4 @@
-"""Every column that can hold people's words, so that what is forgotten or masked is looked for in all of them."""
+"""Every column that can hold people's words; texts to forget or to mask are searched for in all of them."""
 
 from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ Key = tuple[Json, ...]
 """The key of a row: the values of the columns that, with the pool, identify it."""
 TextShape = Literal["text", "list", "json"]
 
-# Values that are read at once: the most of them, and the bytes, as they are stored, after which no other one is added.
+# The most values that are read at once, and the stored bytes from which on no other value is added.
 _AT_ONCE = 500
 _BYTES_AT_ONCE = 500_000
 
@@ -43,7 +43,7 @@ class TextColumn:
 
 
 MESSAGE_HASHES = "messages (hash)"
-"""The hashes of messages, as a person reads it."""
+"""The name that a person reads for the hashes of messages."""
 _WORDS: Mapping[str, str] = {
     "postings": "keyword index",
     "embedding_attempts": "queue of the embedding worker",
@@ -53,7 +53,7 @@ _WORDS: Mapping[str, str] = {
     "observation_groups.cwd": "directory",
     "session_events.dedupe_key": "id",
 }
-"""Tables and columns whose names are not the words of the documentation."""
+"""The documentation's words for tables and columns with other names."""
 
 _KEYS: Mapping[str, tuple[str, ...]] = {
     "memories": ("id",),

@@ -227,7 +227,7 @@ async def bury(connection: Connection, space: str, most: int, now: datetime) -> 
 
 
 async def due_since(connection: Connection, space: str, now: datetime) -> datetime | None:
-    """Return since when the row is due that will be claimed last; None if none is due."""
+    """Return the due time of the row that will be claimed last; None if no row is due."""
     row = await (await connection.execute(SQL["due_since"], {"space": space, "now": now})).fetchone()
     return row[0] if row else None
 
@@ -242,7 +242,8 @@ async def claim(
     limit: int,
     token: uuid.UUID | None = None,
 ) -> ClaimedBatch:
-    """Claim up to `limit` rows that were `tried` before, or were not: urgent ones first, then the newest.
+    """Claim up to `limit` rows, either those that were `tried` before or the others: urgent ones first, then the
+    newest.
 
     `token` proves the lease; without it, a random one does.
     """
