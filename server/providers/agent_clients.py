@@ -226,7 +226,7 @@ _ALL = (
         "run `claude` and /login",
         _claude,
         _read_claude,
-        # The thoughts of a clerk are paid, too.
+        # Thinking is billed, too.
         lambda _: {
             "MAX_THINKING_TOKENS": "0",
             "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",

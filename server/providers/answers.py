@@ -12,7 +12,7 @@ from esker.server.core.json_input import Json, clean_json, clean_text, parse_jso
 AnswerModel = TypeVar("AnswerModel", bound=BaseModel)
 
 _FENCED = re.compile(r"```(?:json)?\s*\n(.*?)```", re.DOTALL)
-# A thought that does not end takes up the whole answer: what it drafts is not meant yet.
+# If a thought does not end, all of the answer is thought, and a draft in it is not an answer.
 _THOUGHT = re.compile(r"\A\s*<think(?:ing)?>(?:.*?</think(?:ing)?>|.*)", re.DOTALL)
 # Templates that open the thought in the prompt leave only its end in the answer.
 _END_OF_THOUGHT = re.compile(r"</think(?:ing)?>[ \t]{0,20}$", re.MULTILINE)

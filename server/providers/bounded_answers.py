@@ -1,4 +1,4 @@
-"""A limit on the bytes that are read of an answer of a server that is not ours: clients read all of it otherwise."""
+"""A limit on the bytes that are read of a foreign server's answer; HTTP clients have no such limit."""
 
 from collections.abc import AsyncIterator
 from typing import cast
@@ -22,7 +22,7 @@ def bounded(client: httpx2.AsyncClient) -> httpx2.AsyncClient:
 
 
 async def _bound(response: httpx2.Response) -> None:
-    # A compressed answer, for which nobody asked, would grow a thousandfold behind the limit.
+    # An answer that is compressed without request could grow a thousandfold after the limit.
     response.headers.pop("Content-Encoding", None)
     response.stream = _BoundedStream(cast(httpx2.AsyncByteStream, response.stream))
 

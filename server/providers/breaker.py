@@ -1,4 +1,4 @@
-"""Circuit breakers: a provider that cannot answer is asked by one call in a while, and not by every session.
+"""Circuit breakers: a provider that is down gets one trial call now and then, and not one from every session.
 
 A breaker is closed while calls succeed. It opens when a provider stayed down over the retries of a call, and at once if
 it refuses the key; then no call is made until a pause is over. The first one after it tells whether the provider is
@@ -30,7 +30,7 @@ class OpenBreaker:
 
 
 class Breaker:
-    """Whether one provider may be asked."""
+    """Decides whether one provider may be asked."""
 
     def __init__(self, provider: str, clock: Callable[[], float] = time.monotonic) -> None:
         """`clock` returns seconds."""
@@ -75,7 +75,7 @@ class Breaker:
         return True
 
     def _failed(self, error: ModelDown, *, tries: bool) -> None:
-        """Open the breaker for a while, which each failure in a row doubles; `error` learns how long."""
+        """Open the breaker for a pause that doubles with each failure in a row, and put its length into `error`."""
         if (state := self.state()) and not tries:  # the call began before the breaker opened
             error.seconds = max(state.seconds, _PROBE_SECONDS)
             return
@@ -88,7 +88,7 @@ class Breaker:
         error.seconds = pause
 
     def try_again(self) -> None:
-        """Let the next call try: somebody asks for it."""
+        """Let the next call try, as someone has requested."""
         self._until = 0.0
 
     def state(self) -> OpenBreaker | None:

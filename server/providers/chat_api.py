@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
 _STOPS: dict[object, Stop] = {"length": "cut_off", "content_filter": "refused"}
-# OpenAI's newer models refuse `max_tokens`; other servers know nothing else.
+# OpenAI's newer models refuse `max_tokens`; other servers know only that.
 _NEWER_NAME_HOSTS = ("api.openai.com", ".openai.azure.com")
 _NO_ANSWER = "returned something that is not a chat completion"
 

@@ -40,7 +40,7 @@ _LIMITED = re.compile(
     r"out of credits|capacity",
     re.IGNORECASE,
 )
-# A client whose limit is reached is not started again for so long: each start costs seconds of a core.
+# Seconds before a client whose limit is reached is started again: each start costs seconds of a core.
 _LIMITED_SECONDS = 300.0
 _SHOWN = 300
 # A word joiner behind an at sign: Claude Code and Gemini CLI put the file into the prompt that `@path` names, even when
@@ -126,7 +126,7 @@ class CliWire:
         )
 
     def _prompt(self, request: ModelRequest) -> str:
-        """Return the messages as one text: a client takes no answer of its own that it did not give."""
+        """Return the messages as one text: a client accepts no earlier answer that it did not give itself."""
         first, *later = (_text(message["content"]) for message in request.messages)
         labels = ("Your answer was:", "")
         said = "\n\n".join([first, *(f"{label}\n{text}".strip() for label, text in zip(labels, later, strict=False))])

@@ -27,7 +27,7 @@ class ContextSize:
         self._asked = tokens is not None
 
     async def tokens(self) -> int | None:
-        """Return the tokens of the context, or None if nobody says."""
+        """Return the tokens of the context, or None if they are unknown."""
         if not self._asked:
             self._tokens, self._asked = await self._ask()
         return self._tokens

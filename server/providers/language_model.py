@@ -145,7 +145,7 @@ class ModelContext(Protocol):
     """How long a model's context is."""
 
     async def tokens(self) -> int | None:
-        """Return its tokens, or None if nobody says."""
+        """Return its tokens, or None if they are unknown."""
         ...
 
     async def is_small(self) -> bool:
@@ -214,7 +214,7 @@ class LanguageModel:
 
     async def _answer(self, request: ModelRequest, meter: Meter) -> WireAnswer:
         try:
-            # The time that a call waits for its turn is not its own.
+            # Waiting for a turn does not count towards the timeout.
             async with self._wire.turn():
                 answer = await self._tried(request, meter)
         except ModelDown as error:
@@ -259,7 +259,8 @@ class LanguageModel:
     async def _counted(
         self, request: ModelRequest, most: TokenUse, meter: Meter, call: str, seconds: float
     ) -> WireAnswer:
-        """Make a call that is reserved, and count what it used: if nobody says, the most that it may have used."""
+        """Make a call that is reserved, and count what it used, or if that is unknown the most that it may have
+        used."""
         try:
             with self._span(request) as span:
                 async with asyncio.timeout(seconds):

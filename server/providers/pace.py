@@ -6,7 +6,7 @@ _FIRST = 500
 """Characters of the first call: 0.2 s of processor time, but 20 s where other processes leave a hundredth of a core."""
 _MOST = 1_000_000
 _GROWTH = 4
-"""How many times as long as the one before a call may be: a fast one may have been given free processors by chance."""
+"""The most times by which a call may be longer than the one before: that may have been fast by chance."""
 
 
 class Pace:
@@ -16,6 +16,6 @@ class Pace:
         self.characters = _FIRST
 
     def took(self, characters: int, seconds: float) -> None:
-        """Note how long a call took for so many characters."""
+        """Note the duration of a call with this many characters."""
         fitting = int(characters * SECONDS / max(seconds, 1e-3))
         self.characters = max(1, min(fitting, self.characters * _GROWTH, _MOST))

@@ -122,7 +122,7 @@ def _vectors(answer: httpx2.Response, count: int, space: Space | None) -> Vector
         made = np.array([item["embedding"] for item in items], np.float64)
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
         raise CallFailed(f"The embedder's answer cannot be read: {error}") from error
-    # A vector whose text is not known would make another text be found by it.
+    # A vector at the wrong place would make recall find the wrong text.
     if made.ndim != 2 or places != list(range(count)) or (space and made.shape[1] != space.dimension):
         raise CallFailed("The embedder's answer has not one vector for each text, or another number of dimensions.")
     return scaled(made)

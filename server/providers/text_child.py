@@ -21,7 +21,7 @@ def packed(value: object) -> bytes:
 
 def main() -> None:
     """Do one piece of work after another."""
-    # Ctrl-C in a terminal, and its end, reach all its processes, and are for the parent.
+    # Ctrl-C and the end of a terminal are signalled to all of its processes; the parent handles them.
     for number in (signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     with os.fdopen(os.dup(1), "wb") as answers:

@@ -38,7 +38,7 @@ class TextProcesses:
         self._rest: asyncio.TimerHandle | None = None
 
     async def run(self, characters: int, work: Callable[[Unpack[_A]], _T], *arguments: *_A) -> _T:
-        """Return the result of pure work on a text of about so many characters; a short one is done in a thread.
+        """Return the result of pure work on a text of about `characters` characters; a short one is done in a thread.
 
         The work is a function of a module, and its arguments and its result can be pickled. Raises what it raises, and
         Unavailable if its process dies twice.
