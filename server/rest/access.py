@@ -105,7 +105,7 @@ class Access:
         self._trusted_proxies = settings.trusted_proxies
         self._limits = Limits.of(settings)
         self._local_token = local_token
-        # Callers by a hash of their key who may go on while the database is away: readers of metrics, users of models.
+        # Callers, by a hash of their key, that are served while the database is away: for metrics, and for models.
         self._watchers: OrderedDict[bytes, Principal] = OrderedDict()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -162,7 +162,7 @@ class Access:
     def _checking(self, path: str) -> Generator[None]:
         """Count a request whose key is checked, which takes a connection. Raises TooManyRequests for one too many.
 
-        Fairness between keys begins only behind this: before it, anybody could invent a key for each request.
+        Keys share the server fairly only after this check: until then, a caller could invent a key for each request.
         """
         if self._checked >= self._most_checked and path not in NOT_COUNTED:
             raise too_many()
@@ -192,7 +192,8 @@ class Access:
         return principal
 
     def _count_wrong_key(self, address: str) -> None:
-        """Count a key after its lookup, so that guessers cannot shut out who has a right key at the same address."""
+        """Count a key after its lookup, so that guessing does not shut out callers with a right key at the same
+        address."""
         self._limits.addresses.take(address, "Too many requests came from this address.")
         self._limits.wrong_keys.take(address, "Too many wrong keys came from this address.")
 

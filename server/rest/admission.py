@@ -25,7 +25,7 @@ WAIT_SECONDS = 3.0
 NOT_COUNTED = frozenset({"/livez", "/readyz", "/metrics"})
 """Paths that are always answered."""
 GATEWAY = "/gateway/"
-"""How the paths of requests to models begin."""
+"""The prefix of the paths of requests to models."""
 _PACED = "/v1/import"
 """The path of imports, which have turns of their own (`pacing.py`)."""
 _JOBS = re.compile(r"/(?:observe|reflect)$")
@@ -53,8 +53,8 @@ class Admission:
     """The requests at work and those that wait, both bounded.
 
     The next turn belongs to the pool with the fewest requests at work, and in it to the key with the fewest. When the
-    queue is full, a request takes the place of the last one of whoever has most; so a caller with many requests
-    neither delays nor displaces one with few.
+    queue is full, a request replaces the last one of the caller that has most; so a caller with many requests neither
+    delays nor displaces one with few.
     """
 
     def __init__(self, at_work: int, waiting: int, wait_seconds: float = WAIT_SECONDS) -> None:
@@ -124,7 +124,8 @@ class Admission:
             self.leave(turn.caller)
 
     def _make_room(self, caller: Caller) -> None:
-        """Refuse the last request of whoever has most. Raises TooManyRequests if the caller would have as many."""
+        """Refuse the last request of the caller that has most. Raises TooManyRequests if the caller would have as
+        many."""
         if not self._queue:
             raise too_many()
         pools = self._pools + Counter(turn.caller.pool for turn in self._queue)
@@ -211,7 +212,7 @@ def _has_body(scope: Scope) -> bool:
 
 
 def _waits(scope: Scope) -> bool:
-    """Return whether a request waits for something else than this server: for a job, or for a model."""
+    """Return whether a request waits for something other than this server: for a job, or for a model."""
     if scope["path"].startswith(GATEWAY):
         return True
     return bool(_JOBS.search(scope["path"])) and "wait" in QueryParams(scope["query_string"])

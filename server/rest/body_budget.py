@@ -83,7 +83,7 @@ class BodyBudget:
 
 
 class BoundedBodies:
-    """ASGI middleware that reads on in a large body only when there is memory for it.
+    """ASGI middleware that continues to read a large body only when there is memory for it.
 
     A route that waits for others calls `scope["state"]["body_is_read"]` before, which gives the place back.
     """

@@ -5,7 +5,7 @@ import re
 from esker.server.core.errors import Forbidden
 from esker.server.core.records import Principal
 
-# Each of them stays within the project of the key, by the view of the database that it gets, or has nothing of a pool.
+# Each route sees the database only through a view of the key's project, or does not read a pool.
 _OF_A_PROJECT = re.compile(
     r"""
       (?:GET|POST)\ /v1/sessions
@@ -30,7 +30,7 @@ _OF_A_PROJECT = re.compile(
     """,
     re.VERBOSE,
 )
-# It writes sessions of any client.
+# An import writes sessions of any client.
 _OF_ALL_CLIENTS = "/v1/import"
 
 

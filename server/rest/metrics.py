@@ -144,7 +144,7 @@ class Measured:
             nonlocal status, ended
             if message["type"] == "http.response.start":
                 status = message["status"]
-                # Events go on for as long as somebody listens.
+                # A stream of events lasts as long as a browser listens, so it is measured only until it begins.
                 if Headers(raw=message["headers"]).get("content-type", "").startswith("text/event-stream"):
                     ended = time.perf_counter()
             await send(message)

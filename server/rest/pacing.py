@@ -1,4 +1,4 @@
-"""Pacing: an import goes on at full speed while nobody else is served, and else gets half of the time."""
+"""Pacing: an import runs at full speed while no other request is served, and otherwise gets half of the time."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable
@@ -13,7 +13,8 @@ _sleep = asyncio.sleep
 
 
 class Pacing:
-    """Turns of work that must not slow others: one at a time, and a rest as long as the last one if others came."""
+    """Turns of work that must not slow others: one at a time, and after each a rest of the same length if others
+    came."""
 
     def __init__(self, admitted: Callable[[], int], seconds: Callable[[], float] | None = None) -> None:
         """`admitted` returns how many requests of others were admitted so far; `seconds` is a clock."""

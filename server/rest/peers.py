@@ -14,7 +14,7 @@ from ipaddress import IPv4Address, IPv6Address, ip_address
 
 import psutil
 
-# From linux/netlink.h, linux/sock_diag.h and linux/inet_diag.h.
+# Constants of linux/netlink.h, linux/sock_diag.h and linux/inet_diag.h.
 _SOCK_DIAG = 4
 _BY_FAMILY = 20
 _REQUEST = 1

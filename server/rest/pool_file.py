@@ -37,7 +37,7 @@ _RETRY_SECONDS = 10.0
 
 
 class _Lines(StreamingResponse):
-    """A stream of lines; what it holds is let go as soon as the client disconnects."""
+    """A stream of lines; its resources are released as soon as the client disconnects."""
 
     def __init__(self, lines: AsyncGenerator[bytes], held: AsyncExitStack) -> None:
         super().__init__(lines, media_type=LINES)

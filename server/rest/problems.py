@@ -43,7 +43,7 @@ class ProblemResponse(JSONResponse):
         self._document = document
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send the document with the id of the request, and leave its detail to those who log the request."""
+        """Send the document with the id of the request, and keep its detail for the log of the request."""
         state = scope.setdefault("state", {})
         state["problem"] = self._document["detail"]
         if "request_id" in state:

@@ -17,12 +17,12 @@ log = logging.getLogger(__name__)
 HEADER = "x-request-id"
 """The header of every answer. A request may carry it, too: its id is then kept."""
 _GIVEN = re.compile(r"[A-Za-z0-9._:-]{1,64}")
-# Readiness says itself when it changes.
+# The readiness check logs its changes itself, so its answers are not logged here.
 _UNLOGGED = frozenset({"/readyz"})
 
 
 class Requests:
-    """ASGI middleware that gives each request an id, and answers it whatever happens behind it.
+    """ASGI middleware that gives each request an id, and answers it even if the app behind it fails.
 
     The id is in `scope["state"]["request_id"]`, in the answer's header, in problem documents and in the log.
     """
@@ -37,7 +37,7 @@ class Requests:
             return
         state = scope.setdefault("state", {})
         state["request_id"] = request_id = _id_of(scope)
-        # Each request has a task of its own, which ends with it.
+        # Each request has its own task, so the context variable ends with the request.
         LOG_IDS.set({"request": request_id})
         about: dict[str, Attribute] = {"http.request.method": scope["method"], "esker.request_id": request_id}
         with span(scope["method"], "SERVER", about) as opened:

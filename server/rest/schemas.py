@@ -279,7 +279,8 @@ Days = Annotated[int, Field(ge=1, le=MOST_DAYS)]
 
 
 class RetentionIn(StrictBody):
-    """For how many days a pool keeps what; all of it is set, and what is left out is kept for ever."""
+    """How many days a pool keeps each kind of text. The request replaces all values; a kind that it leaves out is kept
+    for ever."""
 
     messages_days: Days | None = None
     images_days: Days | None = None

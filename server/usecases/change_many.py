@@ -1,4 +1,5 @@
-"""Change many rows by one wish: each in a transaction of its own, so that one that cannot be changed stops no other."""
+"""Change many rows in one request, each in its own transaction, so that a failure for one row does not stop the
+others."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,7 +25,7 @@ _CORRECTIONS: Mapping[Change, Correction] = {
 
 @dataclass(frozen=True, slots=True)
 class ChangeOutcome:
-    """The row that has the place of the row `id` now, or the `problem` why it was not changed."""
+    """The row that replaced the row `id`, or the `problem` for which it was not changed."""
 
     id: str
     changed: SourcedMemory | None

@@ -18,9 +18,8 @@ class Checked:
 
 
 async def check_invariants(parts: Parts, on_progress: Callable[[int, int], None] | None = None) -> Checked:
-    """Check every pool, each in one snapshot; other requests go on meanwhile.
-
-    `on_progress`: how many pools are done, of how many.
+    """Check every pool, each in one snapshot; other requests are served meanwhile. `on_progress` takes the numbers of
+    checked pools and of all pools.
     """
     listed = await pools.listed(parts.database)
     checks, broken = 0, dict[str, list[Violation]]()

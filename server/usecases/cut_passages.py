@@ -26,7 +26,7 @@ _MOST_MESSAGES = 1_000
 _MOST_SESSIONS = 100
 
 OnProgress = Callable[[int, int], None]
-"""Called with how many are done, and how many there are in all."""
+"""Called with the number of finished sessions and their total."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,7 @@ async def _write(
     known: dict[int, str] = {}
     if seen.open_id and seen.open_first and seen.open_number:
         if made and (made[0].first_seq, made[0].content_hash) == (seen.open_first, seen.open_hash):
-            # It has not grown. Writing it again would cost as much as all that is new.
+            # The last passage has not grown. Writing it again would cost as much as writing the new ones.
             made = made[1:]
         else:
             known[seen.open_first] = seen.open_id

@@ -28,15 +28,15 @@ _LONGEST_COOLDOWN = timedelta(hours=1)
 _LEASE = timedelta(minutes=5)
 """How long a claim lasts: longer than to isolate a row that makes a provider hang."""
 _RESERVE = timedelta(minutes=2)
-"""When no longer is left of a claim, the rows that are not begun are released: their attempt must not count."""
+"""When only this long is left of a claim, rows that are not begun are released: their attempt must not count."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClaimedRows:
     """Rows of one pool that this worker has claimed.
 
-    A retry is a single row that failed before. `due_since` is the time since when the row is due that comes last, and
-    `until` that at which the claim ends.
+    A retry is a single row that failed before. `due_since` is the due time of the last row in the queue, and `until`
+    the end of the claim.
     """
 
     pool_id: str
@@ -82,7 +82,7 @@ async def embed_claimed(
 ) -> None:
     """Embed claimed rows and store their vectors. `lane` is left when the embedder has done its part.
 
-    `stored` takes the number of rows of each portion that has got its vectors.
+    `stored` is called with the number of rows of each portion whose vectors were stored.
 
     If the embedder is down (EmbedderDown) or the task is cancelled, rows without a result are released untried.
     """

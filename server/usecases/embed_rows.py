@@ -47,7 +47,7 @@ async def embed_rows(embedder: Embedder, rows: list[ClaimedRow]) -> AsyncGenerat
         except TextRefused as error:
             made, is_in_doubt = _refused(piece, error), False
         except EmbedderDown as error:
-            # A row is blamed, and a second call made without an answer between them, only if the embedder answers.
+            # Before a row is blamed, and after two failures in a row, check that the embedder answers at all.
             if is_in_doubt or len(piece) == 1:
                 await require_answer(embedder)
                 is_in_doubt = False
@@ -84,7 +84,7 @@ async def in_batches(embed: Callable[[Sequence[str]], Awaitable[Vectors]], texts
 
 
 def _portion(rows: list[ClaimedRow], characters: int) -> tuple[list[ClaimedRow], list[ClaimedRow]]:
-    """Return the first rows, of at most so many characters or a single one, and the others."""
+    """Return the first rows, of at most this many characters or a single one, and the others."""
     ends = accumulate(len(row.content) for row in rows)
     count = max(1, sum(end <= characters for end in ends))
     return rows[:count], rows[count:]

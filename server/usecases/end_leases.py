@@ -15,17 +15,18 @@ log = logging.getLogger(__name__)
 
 _LOOK_SECONDS = 1.5
 _GRACE_SECONDS = 4.0
-"""How long a holder may be without its connection: one that lives reconnects in less."""
+"""Seconds that a holder may be without its connection: a living one reconnects sooner."""
 
 
 class MissingHolders:
-    """Since when each holder was seen to be missing, in monotonic seconds."""
+    """The holders that are missing, with the time at which each was first missed, in monotonic seconds."""
 
     def __init__(self) -> None:
         self._since: dict[int, float] = {}
 
     def gone(self, missing: Collection[int], now: float) -> list[int]:
-        """Return those that were missing at every look of the grace period; `missing` are those of this look."""
+        """Return the holders that were missing at every check of the grace period; `missing` are those of this
+        check."""
         self._since = {holder: self._since.get(holder, now) for holder in missing}
         return [holder for holder, since in self._since.items() if now - since >= _GRACE_SECONDS]
 

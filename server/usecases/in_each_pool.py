@@ -1,4 +1,4 @@
-"""Do upkeep in one pool after the other: a pool in which it fails keeps no other from it."""
+"""Do upkeep in one pool after the other; a failure in one pool does not stop it in the others."""
 
 import logging
 from collections.abc import Awaitable, Callable, Sequence

@@ -1,4 +1,4 @@
-"""Inspect: the questions of `esker doctor` that only the database can answer."""
+"""The checks of `esker doctor` that only the database can answer."""
 
 from datetime import timedelta
 

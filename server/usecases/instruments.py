@@ -100,14 +100,14 @@ class Instruments:
         self._cost.labels(purpose).inc(cost_usd or 0.0)
 
     def client_call(self, used: TokenUse) -> None:
-        """Count a call that a client reports: its cached tokens show how well the frozen prefix is worth its place."""
+        """Count a call that a client reports: its cached tokens show how often the frozen prefix is reused."""
         for use, tokens in _uses(used):
             self._client_tokens.labels(use).inc(tokens)
 
     def gateway_call(
         self, client: str, used: TokenUse, *, raw_tokens: int, cost_usd: float, raw_cost_usd: float
     ) -> None:
-        """Count a call that passed through the gateway; `raw_…` is what it would have come to unchanged."""
+        """Count a call that passed through the gateway; `raw_…` are the figures of the unchanged request."""
         label = client if client in _LABELLED_CLIENTS else "other"
         for use, tokens in _uses(used):
             self._gateway_tokens.labels(label, use).inc(tokens)

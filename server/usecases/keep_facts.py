@@ -1,6 +1,6 @@
 """Keep facts: write the facts of an observer as rows, or merge them into existing rows, or replace those.
 
-A fact that a live row of the same session or project says already gives that row another source. A fact that replaces
+If a live row of the same session or project already says a fact, the row gets another source. A fact that replaces
 an earlier row supersedes it; both are kept. `server/core/facts/reconciling.py` decides which is which.
 """
 

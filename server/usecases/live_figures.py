@@ -1,4 +1,4 @@
-"""Figures of a pool that change while somebody looks at its page."""
+"""Figures of a pool that change while a person looks at its page."""
 
 from datetime import datetime
 

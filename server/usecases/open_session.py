@@ -19,8 +19,8 @@ from esker.server.usecases.parts import Parts
 class SessionRequest:
     """A session as its client describes it; None keeps the stored value.
 
-    `kept_by` says who sends its messages: the client, or the gateway that its requests pass through. The first who
-    opens a session decides.
+    `kept_by` says who sends its messages: the client, or the gateway that its requests pass through. The first request
+    that opens a session decides.
     """
 
     client: str
@@ -41,7 +41,7 @@ async def open_session(parts: Parts, pool_id: str, asked: SessionRequest) -> Sto
     cwd = redact(asked.cwd) if asked.cwd else None
     external_id = redact_name(asked.external_id)
     async with parts.database.tenant(pool_id) as connection:
-        # Its client still calls it so, but that name is to be forgotten, perhaps as it was written before.
+        # Clients may still send a name that was forgotten, perhaps in an older spelling.
         renamed = await new_names(connection, dict.fromkeys(filter(None, (named, project, cwd, external_id))))
         project = renamed.get(named) or renamed.get(project or "", project)
         present = await fetch(connection, projects.present_names([project])) if project else {}

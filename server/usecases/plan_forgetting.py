@@ -27,10 +27,11 @@ from esker.server.usecases.saying import any_saying, saying
 _SHOWN_CHARACTERS = 200
 """Characters of a message that a plan shows."""
 _LONGEST_NAME = 100
-"""Characters of the words that a plan looks for beside the names: longer sentences are never repeated word for word."""
+"""Longest sentence, in characters, that a plan searches for besides the names: longer ones are not repeated
+verbatim."""
 
 _FIRST_ROWS = 100
-"""Rows with a word that are read first to learn whether something else says it."""
+"""Rows with a word that are read first, to learn whether another memory contains it."""
 
 _PLACE = re.compile(r"[./:\\]")
 """Marks the name of a file, a host or another place."""
@@ -44,27 +45,27 @@ class Doomed:
     """All that is forgotten."""
 
     same: set[str]
-    """The memories that say it, by id."""
+    """The ids of the memories that state the fact."""
     rows: dict[str, Memory] = field(default_factory=dict[str, Memory])
-    """All memories that go: those that say it, and those drawn from them."""
+    """All memories that are deleted: those that state the fact, and those drawn from them."""
     echoes: set[str] = field(default_factory=set[str])
-    """The memories that only repeat it or say one of its names; they are among `same`."""
+    """The memories that only repeat the fact or contain one of its names; they are among `same`."""
     quoting: dict[str, Memory] = field(default_factory=dict[str, Memory])
     """Memories that stay and lose a quotation."""
     quoted: dict[str, Memory] = field(default_factory=dict[str, Memory])
-    """Memories that say a name in a quotation alone; of these, `quoting` has those that stay."""
+    """Memories that contain a name only in a quotation; `quoting` has those of them that stay."""
     revived: dict[str, Memory] = field(default_factory=dict[str, Memory])
     """Memories that one of `rows` superseded."""
     said_in: SaidIn = field(default_factory=SaidIn)
-    """The messages that said it."""
+    """The messages that stated the fact."""
     repeated_in: SaidIn = field(default_factory=SaidIn)
-    """Other messages that say one of its names or only repeat it."""
+    """Other messages that contain one of its names or only repeat the fact."""
     own: SaidIn = field(default_factory=SaidIn)
-    """The messages of the passages that were asked for: their words go in any case."""
+    """The messages of the requested passages: their words are always deleted."""
     names: frozenset[str] = frozenset()
-    """The words that were asked for, or those by which the fact is told from all others."""
+    """The requested words, or those that distinguish the fact from all others."""
     phrases: Phrases = field(default_factory=lambda: Phrases((), ()))
-    """The phrases that are looked for in all columns: the names and the short sentences of the fact."""
+    """The phrases that are searched for in all columns: the names and the short sentences of the fact."""
     notes: set[str] = field(default_factory=set[str])
     """Tasks, continuations and titles of `noted_in`."""
     noted_in: set[str] = field(default_factory=set[str])
@@ -74,7 +75,7 @@ class Doomed:
 
     @property
     def messages(self) -> SaidIn:
-        """All messages that leave the passages."""
+        """All messages that are taken out of passages."""
         return merged(self.said_in, self.repeated_in, self.own)
 
     @property
@@ -84,7 +85,7 @@ class Doomed:
         return {*self.messages, *self.noted_in, *(row.session_id for row in rows if row.session_id)}
 
     def blanked(self, request: ForgetRequest) -> SaidIn:
-        """Return the messages whose words go."""
+        """Return the messages whose words are deleted."""
         return self.messages if request.with_messages else self.own
 
 
@@ -224,7 +225,7 @@ async def _said_in(connection: Connection, rows: Sequence[Memory]) -> SaidIn:
 
 
 async def _add_names(parts: Parts, connection: Connection, doomed: Doomed) -> None:
-    """Add the words that nothing else says: whatever contains one of them says what is forgotten.
+    """Add the words that nothing else contains: a text with one of them states the forgotten fact.
 
     These are names, and other uncommon words that the assistant's next message takes up.
     """
@@ -234,7 +235,7 @@ async def _add_names(parts: Parts, connection: Connection, doomed: Doomed) -> No
     since = min(row.said_at for row in doomed.rows.values())
     replies = await forgetting.replies(connection, merged(doomed.said_in, doomed.own))
     names, taken_up = await asyncio.to_thread(_words_of, contents, [reply.text for reply in replies])
-    # A name counts if nobody said it before; another word only if no other session ever says it.
+    # A name counts if no text had it before; another word only if no other session ever has it.
     asked = {**dict.fromkeys(taken_up, None), **dict.fromkeys(names, since)}
     of_person = any(row.trust == "user" for row in doomed.rows.values())
     if not of_person:
@@ -243,7 +244,8 @@ async def _add_names(parts: Parts, connection: Connection, doomed: Doomed) -> No
     telling = {
         word
         for word, until in asked.items()
-        # An agent reports about the files that it changed, whoever named one first.
+        # Names of files do not spread: an agent reports about the files that it changed, even if a person named them
+        # first.
         if not await _is_said_elsewhere(
             parts, connection, doomed, word, since, until, spreads=of_person and not _PLACE.search(word)
         )
@@ -268,10 +270,10 @@ async def _is_said_elsewhere(
     *,
     spreads: bool,
 ) -> bool:
-    """Whether a word is in a memory that stays and does not have it from a fact said at `since`.
+    """Whether a word is in a memory that stays and did not get it from a fact said at `since`,
 
-    Or in a message of another session, sent before `until` (None: at any time). Only if the fact `spreads`, agents and
-    tools have it from there.
+    or in a message of another session, sent before `until` (None: at any time). Memories of agents and tools got it
+    from the fact only if it `spreads`.
     """
     phrases = Phrases.of([word])
     # A common word is in one of the first rows already.

@@ -1,7 +1,7 @@
 """Retention: delete what a pool does not keep any longer, some at a time, each batch in a transaction of its own.
 
-Only observed messages lose their words: what no observer has seen is not lost by its age. Nothing comes back to life: a
-row that was superseded by a deleted one stays superseded.
+Only observed messages lose their words: a message that no observer has seen is kept whatever its age. Nothing comes
+back to life: a row that was superseded by a deleted one stays superseded.
 """
 
 import asyncio
@@ -28,13 +28,13 @@ _BATCH = 500
 
 
 async def get_retention(parts: Parts, pool_id: str) -> Retention:
-    """Return for how long a pool keeps what."""
+    """Return how long a pool keeps each kind of text."""
     async with parts.database.tenant(pool_id) as connection:
         return await retention.get(connection)
 
 
 async def set_retention(parts: Parts, who: Principal, wanted: Retention) -> Retention:
-    """Set for how long a pool keeps what; the upkeep applies it within an hour. Raises InvalidInput."""
+    """Set how long a pool keeps each kind of text; the upkeep applies it within an hour. Raises InvalidInput."""
     days = [wanted.messages_days, wanted.images_days, wanted.passages_days, *wanted.memories_days.values()]
     if any(one is not None and not 1 <= one <= MOST_DAYS for one in days):
         raise InvalidInput(f"Days must be between 1 and {MOST_DAYS:,}.", hint="Leave out what is kept for ever.")
@@ -48,7 +48,7 @@ async def set_retention(parts: Parts, who: Principal, wanted: Retention) -> Rete
 
 
 async def set_pool_retention(parts: Parts, pool: str, change: Callable[[Retention], Retention]) -> Retention:
-    """Change for how long the pool of this name keeps what. Raises NotFound, InvalidInput."""
+    """Change how long the pool of this name keeps each kind of text. Raises NotFound, InvalidInput."""
     found = await require_pool(parts, pool)
     who = Principal(found.id, found.name, "operator", frozenset())
     return await set_retention(parts, who, change(await get_retention(parts, found.id)))

@@ -159,7 +159,7 @@ async def _record_failure(parts: Parts, lease: Lease, error: EskerError) -> None
 
 
 def outage_pause(seconds: float | None) -> timedelta:
-    """Return the wait for a model that is not asked for so many seconds; without them, it is a minute.
+    """Return the wait for a model that is not asked for `seconds`; a minute if they are unknown.
 
     It is a little longer, so that not all jobs ask at once.
     """

@@ -24,13 +24,13 @@ from esker.server.usecases.parts import Parts
 
 Item = TypeVar("Item", bound=Hashable)
 OnTexts = Callable[[int], None]
-"""Called with how many more texts were looked at."""
+"""Called with the number of texts that were read since the last call."""
 
 # Names that must stay different when they are masked.
 _NAMES = frozenset(("client", "external_id", "first_external_id", "last_external_id", "dedupe_key"))
 # The keyword index is written again with its rows. The audit log can only be added to.
 _FOLLOW = frozenset(("postings",))
-# Packs are frozen again, and other texts are masked with what was made of them.
+# Packs are frozen again, and derived texts are masked with their originals.
 _REMADE_TABLES = frozenset(("packs", "audit"))
 _REMADE = frozenset(("memories.content", "messages.content", "messages.text", "messages.calls", "passages.text"))
 # The most rows that are changed in one transaction, and their characters unless one row has more.
@@ -94,7 +94,7 @@ async def scan(parts: Parts, who: Principal, on_texts: OnTexts, *, mask: bool) -
 
 
 async def _look(parts: Parts, who: Principal, on_texts: OnTexts, *, mask: bool) -> _Look:
-    """Look at all texts; with `mask`, mask those that nothing was made of."""
+    """Look at all texts; with `mask`, mask those from which nothing was derived."""
     found = _Look()
     for column in TEXT_COLUMNS:
         if column.table in _FOLLOW:
@@ -202,7 +202,7 @@ def _masked_message(message: StoredMessage) -> MaskedMessage:
 
 
 async def _mask_passages(parts: Parts, who: Principal, rows: Mapping[Key, int]) -> None:
-    """Leave messages out of passages whose secret is only seen when they stand beside each other."""
+    """Leave messages out of passages if a secret shows only when they are joined."""
     for some in _some(rows):
         async with parts.database.tenant(who.pool_id) as connection:
             found = (await passages.get(connection, [str(key[0]) for key in some])).values()

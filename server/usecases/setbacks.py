@@ -1,4 +1,4 @@
-"""Work that failed for one subject, and when it may be tried again, so that it does not take the time of all others."""
+"""Work that failed for one subject, and when it may be tried again, so that it does not delay the others."""
 
 from collections.abc import Hashable
 from datetime import datetime, timedelta

@@ -1,4 +1,4 @@
-"""Questions of the gateway about a history of which it sends the tail alone."""
+"""Answers for the gateway about a history of which it sends only the tail."""
 
 from collections.abc import Collection
 

@@ -1,4 +1,4 @@
-"""Messages that come by two ways: a transcript of a session that the gateway has kept under ids of its own."""
+"""Messages that arrive twice: in a transcript, and through the gateway, which has kept them under its own ids."""
 
 import hashlib
 import json
@@ -17,7 +17,7 @@ _UNSAID = ("thinking", "redacted_thinking")
 
 
 async def kept_contents(parts: Parts, pool_id: str, session_id: str) -> Counter[str]:
-    """Return how often each call, result and text is in the messages that the gateway has kept of a session."""
+    """Return how often each call, result and text occurs in the messages that the gateway has kept of a session."""
     async with parts.database.moment_pipeline(pool_id) as connection:
         asked = await send(connection, messages.contents(session_id, GATEWAY_IDS))
     return Counter(key for blocks in await asked for key in _keys(blocks))

@@ -52,8 +52,8 @@ async def bury(
 ) -> Digests:
     """Add tombstones for what is being forgotten; return the hashes of the pool.
 
-    Memories, words and messages such as "continue" may be said again: for them only what was said up to now counts. The
-    same message of a client never comes back, nor does any that says what was named, whenever it was said.
+    Memories, words and messages such as "continue" may be said again: their tombstones hold only for texts said up to
+    now. The same message of a client never comes back, nor does a message with a name that was forgotten.
     """
     named = bool(request.selection.ids or request.selection.words)
     digests = await tombstones.ensure_digests(connection, doomed.names)

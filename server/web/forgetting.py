@@ -1,4 +1,4 @@
-"""The page before something is forgotten, and the receipt: what goes is what the page showed, and nothing more."""
+"""The page before something is forgotten, and the receipt: exactly the texts that the page showed are forgotten."""
 
 from collections.abc import Sequence
 

@@ -28,9 +28,9 @@ STREAMS_OF_KEY = 4
 """The most of one key: a browser has six connections to a server, and needs some of them for pages."""
 _LOOK_SECONDS = 2.0
 _QUIET_LOOKS = 8
-"""Looks without a change after which a comment shows that the connection is alive."""
+"""Checks without a change after which a comment is sent, to show that the connection is alive."""
 _LONGEST_SECONDS = 300.0
-"""After it the browser connects again, so that a key which was revoked meanwhile sees nothing more."""
+"""The longest stream; then the browser connects again, so that a key which was revoked meanwhile sees nothing more."""
 _OLDEST = timedelta(days=1)
 _RETRY_SECONDS = 30.0
 

@@ -36,7 +36,7 @@ def own_address(given: str) -> str | None:
 
 
 def error_page(request: Request, error: EskerError) -> Response:
-    """Return the page for an error: what happened, and what to do next. Without a right key, it asks for one."""
+    """Return the page for an error: what happened, and what to do next. Without a valid key, it asks for one."""
     status = status_of(error)
     request.state.problem = str(error)  # for the log
     template = "login.html" if status == 401 else "error.html"
@@ -79,7 +79,7 @@ class PageRoute(APIRoute):
 
 
 def _fault(request: Request) -> EskerError:
-    """Return the error that says to a person that something failed which should not, and how to find it in the log."""
+    """Return the error for an unexpected fault: it tells a person how to find the cause in the log."""
     hint = f"The request has the id {request.state.request_id} there."
     return EskerError("An internal error occurred in Esker; the server's log has the details.", hint=hint)
 
