@@ -32,8 +32,8 @@ BACKLOG = {
 
 PROCESS = {
     "database_connections_open": "Connections to the database that this server has open.",
-    "database_connections_idle": "Those of them that nobody uses.",
-    "database_connections_most": "The most that it may open.",
+    "database_connections_idle": "Of these connections, those that are idle.",
+    "database_connections_most": "The most connections to the database that this server may open.",
     "database_connection_waiting": "Requests and jobs that wait for a connection.",
     "database_connection_wait_seconds_total": "How long requests and jobs have waited for connections, in seconds.",
     "database_connection_failures_total": "Requests and jobs that got no connection in time.",
@@ -43,9 +43,9 @@ PROCESS = {
     "language_model_up": "0 if the language model could not be reached the last time.",
     "embedder_up": "0 if the embedder of questions does not work.",
     "embedding_worker_up": "0 if the embedding worker of this server has died and not recovered.",
-    "embedding_worker_deaths": "How often it died in a row.",
+    "embedding_worker_deaths": "How often the embedding worker of this server died in a row.",
     "disk_free_bytes": "Free space on the disk of the embedded Postgres.",
-    "disk_size_bytes": "Size of that disk.",
+    "disk_size_bytes": "Size of the disk of the embedded Postgres.",
     "requests_at_work": "Requests that are being answered.",
     "requests_queued": "Requests that wait for their turn.",
     "exports_running": "Exports that are being sent.",
