@@ -21,7 +21,6 @@ from esker.server.core.errors import EskerError, InvalidInput
 from esker.server.core.records import Principal
 from esker.server.gateway.answers import AnswerSender, Copy
 from esker.server.gateway.backlog import Exchange
-from esker.server.gateway.compactions import without_order
 from esker.server.gateway.identity import KnownTurn, identified
 from esker.server.gateway.keeping import Keeper
 from esker.server.gateway.prompts import Prompts, Remade
@@ -170,7 +169,7 @@ class Gateway:
             turns = await asyncio.to_thread(identified, read.conversation.turns)
         if place is None:
             owner = _owner(who, caller)
-            place = self._histories.place(owner, turns) or Place(new_session())
+            place = self._histories.place(owner, turns, read.conversation.turns) or Place(new_session())
             self._histories.note(owner, place.session, turns)
         project = bound_project(who, caller.project)
         return _Placed(
@@ -207,11 +206,13 @@ class Gateway:
                 answer = replace(answer, used=copy.used)
                 # Without the gateway, the further requests would not have been.
                 change = replace(change, pack_tokens=change.pack_tokens + copy.further_tokens)
-            said = without_order(read.conversation.turns)
-            if said is None:
-                said = [*read.conversation.turns, *(answer.turns if answer and answer.whole else ())]
+            answered = answer.turns if answer and answer.whole else ()
+            said = [*read.conversation.turns, *(() if read.asks_for_summary else answered)]
             turns = await asyncio.to_thread(identified, said)
-            self._histories.note(_owner(who, read.caller), placed.session.external_id, turns)
+            owner = _owner(who, read.caller)
+            self._histories.note(owner, placed.session.external_id, turns)
+            if read.asks_for_summary:
+                self._histories.note_summary(owner, placed.session.external_id, answered)
             size = len(read.text) + copy.size
             self._keeper.keep(Exchange(who, placed.session, turns, placed.is_fork, answer, size, change))
         except (EskerError, ValueError, RecursionError) as error:

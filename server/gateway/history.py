@@ -35,7 +35,7 @@ def starts(turns: Sequence[KnownTurn]) -> list[int]:
     """Return the places at which a tail may begin: behind the head, where no call so far has its result later.
 
     A call that was interrupted never gets one, and waits for nothing. No tail begins within an answer, whose parts
-    are sent together: providers refuse a call without the reasoning before it.
+    are sent together: providers refuse a call without the reasoning before it. Nor does one within a message.
     """
     answered = {call for turn in turns for call in result_ids([*turn.content])}
     waiting: set[str] = set()
@@ -43,7 +43,8 @@ def starts(turns: Sequence[KnownTurn]) -> list[int]:
     found: list[int] = []
     for place, turn in enumerate(turns):
         content: list[Block] = [*turn.content]
-        is_within = turn.role == "assistant" and turns[place - 1].role == "assistant"
+        before = turns[place - 1]
+        is_within = turn.item == before.item or (turn.role == "assistant" and before.role == "assistant")
         if place > head and not is_within and not waiting and not result_ids(content):
             found.append(place)
         waiting -= result_ids(content)
@@ -56,6 +57,12 @@ def tokens_of(turns: Sequence[KnownTurn]) -> list[int]:
     return [content_tokens([*turn.content]) for turn in turns]
 
 
+def _last_messages(turns: Sequence[KnownTurn]) -> int:
+    """Return where the last twelve messages begin; the turns of one message have its place in common."""
+    items = sorted({turn.item for turn in turns})[-KEEP_LAST_MESSAGES:]
+    return next((place for place, turn in enumerate(turns) if turn.item == items[0]), 0)
+
+
 def tail_tokens(turns: Sequence[KnownTurn], start: int) -> int:
     """Return the tokens of the turns from `start` on."""
     return sum(tokens_of(turns[start:]))
@@ -65,11 +72,11 @@ def new_start(turns: Sequence[KnownTurn], observed: Collection[str], budget: int
     """Return where a tail of at most a share of `budget` tokens begins, or None if there is no such place.
 
     It begins behind the place `after`, since a tail that moved back would be written again for nothing. `observed` are
-    the ids of turns whose content is in memory; all that is left out must be. The last twelve turns always stay.
+    the ids of turns whose content is in memory; all that is left out must be. The last twelve messages always stay.
     """
     head = head_length(turns)
     unobserved = next((at for at, turn in enumerate(turns) if at >= head and turn.id not in observed), len(turns))
-    latest = min(unobserved, len(turns) - KEEP_LAST_MESSAGES)
+    latest = min(unobserved, _last_messages(turns))
     sizes = tokens_of(turns)
     possible = [place for place in starts(turns) if after < place <= latest]
     return next(

@@ -4,13 +4,17 @@ A turn with tool calls or results is known by their ids, which providers make un
 words and those before it, so that a "yes" later in the conversation is another one, and so that a history which the
 client has compacted keeps the ids of the turns that it left. Cache marks, thoughts and injected context do not count:
 clients move, drop and change them from one request to the next.
+
+Results and texts that one message of the user has are turns of their own: after an answer that was interrupted, clients
+put the next prompt into the message that has been sent already.
 """
 
 import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import chain
 
 from esker.server.agents.content import Block
 from esker.server.core.conversation.injected import strip_injected
@@ -38,7 +42,7 @@ def identified(turns: Iterable[Turn]) -> list[KnownTurn]:
     found: list[KnownTurn] = []
     seen: Counter[str] = Counter()
     before, history = "", ""
-    for turn in turns:
+    for turn in chain.from_iterable(map(_said_apart, turns)):
         content = [block for block in turn.content if block.get("type") not in _UNSAID]
         calls = _calls(content)
         words = "" if calls else _words(content)
@@ -52,6 +56,21 @@ def identified(turns: Iterable[Turn]) -> list[KnownTurn]:
         found.append(KnownTurn(f"{GATEWAY_IDS}{own}", turn.role, content, said, history, turn.item))
         before = said
     return found
+
+
+def has_calls(content: Sequence[Block]) -> bool:
+    """Return whether a turn is known by the ids of its calls or results."""
+    return bool(_calls(content))
+
+
+def _said_apart(turn: Turn) -> list[Turn]:
+    """Return the results and the texts of a turn of the user, each as a turn; images stay with the texts."""
+    results = [block for block in turn.content if block["type"] == "tool_result"]
+    others = [block for block in turn.content if block["type"] != "tool_result"]
+    if turn.role != "user" or not others:
+        return [turn]
+    parts = [[block] for block in others] if all(block["type"] == "text" for block in others) else [others]
+    return [replace(turn, content=part) for part in ([results] if results else []) + parts]
 
 
 def _calls(content: Sequence[Block]) -> list[str]:

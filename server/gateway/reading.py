@@ -9,6 +9,7 @@ from esker.server.core.config.gateway_rules import GatewayMode, mode_for, read_m
 from esker.server.core.config.settings import Settings
 from esker.server.core.json_input import JsonObject, as_object
 from esker.server.gateway.callers import caller_of, check_names, is_aside
+from esker.server.gateway.compactions import without_order, without_summary
 from esker.server.gateway.encodings import decoded
 from esker.server.gateway.records import Caller, Conversation, ModelAnswer, Protocol
 from esker.server.gateway.server_sent_events import read_events
@@ -16,7 +17,10 @@ from esker.server.gateway.server_sent_events import read_events
 
 @dataclass(frozen=True, slots=True)
 class ModelRequest:
-    """A request: its text, the conversation in it, its sender and what to do with it."""
+    """A request: its text, the conversation in it, its sender and what to do with it.
+
+    One that `asks_for_summary` has its client compact the conversation; the answer is no turn of it.
+    """
 
     protocol: Protocol
     text: str
@@ -25,6 +29,7 @@ class ModelRequest:
     mode: GatewayMode
     recall: bool
     """Whether the model is to have the tool `recall_memory`, if the client has not."""
+    asks_for_summary: bool = False
 
 
 class Unread(Exception):
@@ -57,7 +62,9 @@ def read_request(
     asked_recall = read_switch(headers.get("x-esker-recall", ""))
     usual_recall = any(each.applies(caller.client, caller.project) for each in settings.gateway_recall)
     recall = usual_recall if asked_recall is None else asked_recall
-    return ModelRequest(protocol, text, conversation, caller, mode, recall)
+    without = without_order(conversation.turns)
+    turns = without_summary(conversation.turns if without is None else without)
+    return ModelRequest(protocol, text, replace(conversation, turns=turns), caller, mode, recall, without is not None)
 
 
 def read_answer(protocol: Protocol, headers: Mapping[str, str], copy: bytes) -> ModelAnswer:

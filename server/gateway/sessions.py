@@ -6,10 +6,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from esker.server.gateway.compactions import known_part, words_of
 from esker.server.gateway.identity import KnownTurn
+from esker.server.gateway.records import Turn
 from esker.server.usecases.told_twice import GATEWAY_IDS
 
 _MOST_HISTORIES = 50_000
+_MOST_SUMMARIES = 1_000
 
 
 class Place(NamedTuple):
@@ -24,15 +27,16 @@ class Histories:
 
     A request that continues the latest history of a session belongs to it, and so does one that has its latest turn:
     clients write some turns in another way when they resume. One that continues an earlier history is a fork or a
-    rewind, and begins a session.
+    rewind, and begins a session. One without a known turn belongs to the session whose summary it repeats.
     """
 
     def __init__(self) -> None:
         self._sessions: OrderedDict[tuple[str, str], str] = OrderedDict()
         self._latest: dict[tuple[str, str], KnownTurn] = {}
+        self._summaries: OrderedDict[tuple[str, str], str] = OrderedDict()
 
-    def place(self, owner: str, turns: Sequence[KnownTurn]) -> Place | None:
-        """Return the session of the latest turns that are known, or None if no turn is.
+    def place(self, owner: str, turns: Sequence[KnownTurn], said: Sequence[Turn] = ()) -> Place | None:
+        """Return the session of the latest turns that are known, or of a summary in what was `said`; None without one.
 
         `owner` keeps apart what belongs to different pools and clients.
         """
@@ -44,7 +48,7 @@ class Histories:
             if latest and latest.said in {turn.said for turn in turns[place:]}:
                 return Place(session)
             return Place(new_session(), is_fork=True)
-        return None
+        return self._summarised(owner, said)
 
     def note(self, owner: str, session: str, turns: Sequence[KnownTurn]) -> None:
         """Remember the history of a session as its latest."""
@@ -59,6 +63,22 @@ class Histories:
             known = self._latest.get((its_owner, forgotten))
             if known and known.history == history:
                 del self._latest[its_owner, forgotten]
+
+    def _summarised(self, owner: str, turns: Sequence[Turn]) -> Place | None:
+        """Return the session of which the user's turns repeat a summary, or None."""
+        words = "\n".join(words_of(turn) for turn in turns if turn.role == "user")
+        for (its_owner, part), session in reversed(self._summaries.items()):
+            if its_owner == owner and part in words:
+                return Place(session)
+        return None
+
+    def note_summary(self, owner: str, session: str, summary: Sequence[Turn]) -> None:
+        """Remember a summary of a session, with which its client goes on instead of the history."""
+        if part := known_part(summary):
+            self._summaries[owner, part] = session
+            self._summaries.move_to_end((owner, part))
+        if len(self._summaries) > _MOST_SUMMARIES:
+            self._summaries.popitem(last=False)
 
 
 def new_session() -> str:

@@ -131,7 +131,7 @@ async def test_a_conversation_is_kept_once_however_often_it_is_sent(
     await sent(agent, request(*unmarked))
     messages = await stored(agent, SESSION, 6)
     assert [(each["role"], [block["type"] for block in each["content"]]) for each in messages] == [
-        ("user", ["text", "text"]),
+        ("user", ["text"]),
         ("assistant", ["text", "tool_use"]),
         ("user", ["tool_result"]),
         ("assistant", ["text"]),

@@ -1,5 +1,7 @@
 """The part of a long history that the gateway leaves out: calls keep their results, and nothing unobserved goes."""
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from hypothesis import given
@@ -16,6 +18,11 @@ WORDS = "The cart keeps its items in the database, and the price is computed whe
 def text(words: str) -> dict[str, Any]:
     """Return a text block."""
     return {"type": "text", "text": words}
+
+
+def conversation(turns: Sequence[Turn]) -> list[KnownTurn]:
+    """Return the turns of a conversation in which each is a message."""
+    return identified(replace(turn, item=item) for item, turn in enumerate(turns))
 
 
 @st.composite
@@ -39,7 +46,7 @@ def conversations(draw: st.DrawFn) -> list[KnownTurn]:
             )
         else:
             turns.append(Turn("user" if kind == "prompt" else "assistant", [text(f"{number} {WORDS}")]))
-    return identified(turns)
+    return conversation(turns)
 
 
 @given(conversations())
@@ -61,7 +68,7 @@ def test_only_observed_turns_between_the_head_and_the_last_twelve_are_left_out(
 
 
 def test_a_tail_begins_as_early_as_its_share_of_the_budget_allows() -> None:
-    turns = identified(
+    turns = conversation(
         [Turn("assistant" if n % 2 else "user", [text(f"{n} {WORDS}")]) for n in range(60)],
     )
     budget = 20 * tail_tokens(turns, 59)
@@ -79,11 +86,23 @@ def test_a_tail_begins_as_early_as_its_share_of_the_budget_allows() -> None:
 def test_a_call_that_was_interrupted_holds_up_nothing() -> None:
     interrupted = Turn("assistant", [{"type": "tool_use", "id": "t1", "name": "Bash", "input": {}}])
     after = [Turn("user" if n % 2 else "assistant", [text(f"{n} {WORDS}")]) for n in range(1, 40)]
-    turns = identified([Turn("user", [text("Build the shop.")]), interrupted, *after])
+    turns = conversation([Turn("user", [text("Build the shop.")]), interrupted, *after])
     assert starts(turns)[-1] == len(turns) - 1
 
 
 def test_a_history_that_no_model_has_seen_stays() -> None:
-    turns = identified([Turn("assistant" if n % 2 else "user", [text(f"{n} {WORDS}")]) for n in range(60)])
+    turns = conversation([Turn("assistant" if n % 2 else "user", [text(f"{n} {WORDS}")]) for n in range(60)])
     assert new_start(turns, set(), 100) is None
     assert new_start(turns, {turn.id for turn in turns[30:]}, 100) is None
+
+
+def test_a_message_of_several_turns_is_left_out_as_a_whole_and_counts_once() -> None:
+    turns = [Turn("user", [text("Build.")])]
+    for number in range(20):
+        both = [text(f"Part {number}. {WORDS}"), text(f"Also {number}. {WORDS}")]
+        turns += [Turn("assistant", [text(f"Built {number}.")]), Turn("user", both)]
+    found = conversation(turns)
+    assert all(found[start].item != found[start - 1].item for start in starts(found))
+    start = new_start(found, {turn.id for turn in found}, 1)
+    assert start is not None
+    assert found[start].item == len(turns) - 12

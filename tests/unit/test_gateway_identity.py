@@ -1,5 +1,6 @@
 """Ids of turns and sessions: the same turn is known in every request, and no two turns are taken for one."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -75,6 +76,33 @@ def test_a_compacted_history_keeps_the_ids_of_the_turns_that_it_left() -> None:
     long = [*said("Hello", "Hi", "Which files?"), *kept]
     compacted = [*said("A summary of what was said."), *kept]
     assert ids(compacted)[1:] == ids(long)[3:]
+
+
+def test_a_prompt_that_is_put_into_a_message_that_was_sent_before_is_a_turn_of_its_own() -> None:
+    asked, other = said("Build.", "Built.", "Test it.")[2], said("Never mind.")[0]
+    one = said("Build.", "Built.")
+    apart, together = ids([*one, asked, other]), ids([*one, replace(asked, content=[*asked.content, *other.content])])
+    assert together == apart
+    result = Turn("user", [{"type": "tool_result", "tool_use_id": "t1", "content": "cart.py"}])
+    called = [*one, Turn("assistant", [CALL])]
+    found = identified([*called, replace(result, content=[*other.content, *result.content], item=3)])
+    assert [turn.id for turn in found] == ids([*called, result, other])
+    assert [turn.item for turn in found[-2:]] == [3, 3]
+
+
+def test_a_prompt_with_an_image_is_one_turn() -> None:
+    image = {"type": "image", "source": {"type": "url", "url": "https://example.com/cart.png"}}
+    assert len(ids([Turn("user", [image, {"type": "text", "text": "What is this?"}])])) == 1
+
+
+def test_a_conversation_that_begins_with_a_summary_is_in_the_session_that_was_summarised() -> None:
+    histories = Histories()
+    summary = said("Overview:\nThe shop was built with pnpm, and its tests run with vitest.")
+    histories.note_summary(OWNER, "one", summary)
+    histories.note_summary("pool/other", "two", summary)
+    begun = said("Here is a summary:\nThe shop was built with pnpm, and its tests run with vitest.\n", "Go on.")
+    assert histories.place(OWNER, identified(begun), begun) == Place("one")
+    assert histories.place(OWNER, identified(said("Hi.")), said("Hi.")) is None
 
 
 def test_turns_in_which_nothing_was_said_are_left_out() -> None:

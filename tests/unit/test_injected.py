@@ -58,6 +58,7 @@ OTHER_MEMORIES = [
     "recalled_context",
 ]
 OF_CLIENTS = [
+    "current_datetime",
     "system-reminder",
     "system_reminder",
     "hook_context",
@@ -194,6 +195,7 @@ def test_a_persons_text_about_rules_files_and_summaries_stays(text: str) -> None
 CONTINUED = "This session is being continued from a previous conversation"
 HANDED_OVER = "Another language model started to solve this problem and produced a summary of its thinking process."
 COMPACTED = "The conversation history before this point was compacted into the following summary:"
+COPILOT = "You were originally given instructions from a user over one or more turns. Here were the user messages:"
 GEMINI = "This is the Gemini CLI. We are setting up the context for our chat."
 
 
@@ -205,6 +207,7 @@ GEMINI = "This is the Gemini CLI. We are setting up the context for our chat."
         f"{CONTINUED}.\n\nSummary:\n1. Tea.",
         f"{HANDED_OVER} Use this to build on the work that has already been done.\n\nTea.",
         f"{COMPACTED}\n\n<summary>\nTea.\n</summary>",
+        f"Some of the conversation history has been summarized to free up context.\n\n{COPILOT}\n<user_message>Tea.",
         f"{GEMINI}\nToday's date is Monday.\nMy operating system is: linux",
         f"<session_context>\n{GEMINI}\n</session_context>",
         "[Previous conversation summary]: Tea.",

@@ -36,7 +36,7 @@ _CLOSED = frozenset(
     " command_contents bash_stdout bash_stderr"
     # The client's environment and open files.
     " environment_context environment_details session_context loaded_context ide_opened_file ide_selection"
-    " open_and_recently_viewed_files agent_transcripts"
+    " open_and_recently_viewed_files agent_transcripts current_datetime"
     # Rules files and skills.
     " user_instructions project_instructions workspace_instructions custom_instructions custom_instruction"
     " skills_instructions plugins_instructions apps_instructions recommended_plugins available_skills agent_skills"
@@ -93,7 +93,8 @@ _WHOLE = re.compile(
     r"This session is being continued from a previous conversation\b"
     r"(?=[\s\S]{0,400}?(?:summary below|summarized below|^[ \t]{0,9}(?:Analysis|Summary):|<summary>))"
     r"|Another language model started to solve this problem and produced a summary\b"
-    r"|You were originally given instructions from a user over one or more turns\. Here were the user messages:"
+    r"|(?:Some of the conversation history has been summarized to free up context\.\s{1,9})?"
+    r"You were originally given instructions from a user over one or more turns\. Here were the user messages:"
     r"|The conversation history before this point was compacted into the following summary:"
     r"|The following is a summary of a branch that this conversation came back from:"
     r"|\[Previous conversation summary\]:"

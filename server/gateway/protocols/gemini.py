@@ -105,7 +105,7 @@ def _turns(contents: Iterable[Json]) -> list[Turn]:
         if role == "assistant" and turns and turns[-1].role == "assistant":
             turns[-1] = Turn("assistant", _joined_words([*turns[-1].content, *blocks]), turns[-1].item)
         else:
-            turns.append(Turn(role, _joined_words(blocks), item))
+            turns.append(Turn(role, _joined_words(blocks) if role == "assistant" else blocks, item))
     return turns
 
 
