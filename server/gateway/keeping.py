@@ -7,7 +7,7 @@ import asyncio
 import logging
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from esker.server.core.conversation.records import IdScope
 from esker.server.core.errors import EskerError, InvalidInput, NotFound, Unavailable
@@ -15,11 +15,13 @@ from esker.server.core.json_input import clean_json
 from esker.server.core.records import Principal
 from esker.server.gateway.backlog import Backlog, Exchange, Key, key_of
 from esker.server.gateway.identity import KnownTurn
+from esker.server.gateway.rewritten import stored_ids
 from esker.server.usecases.binding import parts_for
 from esker.server.usecases.ingest import IncomingMessage, ingest
 from esker.server.usecases.open_session import SessionRequest, open_session
 from esker.server.usecases.parts import Parts
 from esker.server.usecases.record_usage import UsageRequest, record_usage
+from esker.server.usecases.told_twice import kept_messages
 
 log = logging.getLogger(__name__)
 
@@ -33,11 +35,15 @@ _LAST_SECONDS = 5.0
 
 @dataclass(slots=True)
 class KnownSession:
-    """A session that exchanges were kept in. `kept` is the history up to which its turns are stored."""
+    """A session that exchanges were kept in. `kept` is the history up to which its turns are stored.
+
+    `stored` are the ids of turns that are stored under other ids, and those.
+    """
 
     id: str
     is_ours: bool
     kept: str = ""
+    stored: dict[str, str] = field(default_factory=dict[str, str])
 
 
 class Keeper:
@@ -132,6 +138,11 @@ class Keeper:
         if session.is_ours:
             scope: IdScope = "client" if exchange.is_fork else "session"
             new = _after(exchange.turns, session.kept)
+            if len(new) == len(exchange.turns):
+                # The history is not the one that was stored: it is the first one here, or the client has rewritten it.
+                kept = await kept_messages(parts, who.pool_id, session.id)
+                session.stored |= await asyncio.to_thread(stored_ids, new, kept)
+                new = [turn for turn in new if turn.id not in session.stored]
             for start in range(0, len(new), _BATCH):
                 await self._store(parts, who, session.id, new[start : start + _BATCH], scope)
             if exchange.turns:

@@ -156,7 +156,9 @@ class Prompts:
         budget = parts.settings.gateway_history_tokens
         if tail_tokens(turns, start or 0) <= budget:
             return start
-        observed = await observed_among(parts, who.pool_id, session.id, {turn.id for turn in turns[start or 0 :]})
+        stored = {turn.id: session.stored.get(turn.id, turn.id) for turn in turns[start or 0 :]}
+        among = await observed_among(parts, who.pool_id, session.id, {*stored.values()})
+        observed = {own for own, kept in stored.items() if kept in among}
         observed |= {turn.id for turn in turns[: start or 0]}
         moved = new_start(turns, observed, budget, start or 0)
         if moved is None:

@@ -65,6 +65,15 @@ def contents(session_id: str, beginning: str) -> Query[list[list[Block]]]:
     return Query(SQL["contents"], values, lambda rows: [row[0] for row in rows])
 
 
+def words(session_id: str, beginning: str) -> Query[list[tuple[str, Role, list[Block] | None]]]:
+    """Return the messages of a session whose external ids have this beginning, in their order.
+
+    Each is its external id, its role and its content; None if it has calls or results.
+    """
+    values = {"session": session_id, "beginning": beginning}
+    return Query(SQL["words"], values, lambda rows: [(row[0], row[1], row[2]) for row in rows])
+
+
 def elsewhere(session_id: str, external_ids: Collection[str]) -> Query[list[tuple[str, bytes]]]:
     """Return the external ids and content hashes of those of these messages that other sessions of the client have."""
     values = {"session": session_id, "external_ids": list(external_ids)}

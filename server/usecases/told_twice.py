@@ -4,9 +4,10 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from esker.server.core.conversation.injected import strip_injected
-from esker.server.core.conversation.records import Block
+from esker.server.core.conversation.records import Block, Role
 from esker.server.db.pipeline import send
 from esker.server.store import messages
 from esker.server.usecases.parts import Parts
@@ -16,11 +17,26 @@ GATEWAY_IDS = "gw_"
 _UNSAID = ("thinking", "redacted_thinking")
 
 
+class KeptMessage(NamedTuple):
+    """A message of the gateway; `content` is None if it has calls or results, by whose ids it is known."""
+
+    external_id: str
+    role: Role
+    content: Sequence[Block] | None
+
+
 async def kept_contents(parts: Parts, pool_id: str, session_id: str) -> Counter[str]:
     """Return how often each call, result and text occurs in the messages that the gateway has kept of a session."""
     async with parts.database.moment_pipeline(pool_id) as connection:
         asked = await send(connection, messages.contents(session_id, GATEWAY_IDS))
     return Counter(key for blocks in await asked for key in _keys(blocks))
+
+
+async def kept_messages(parts: Parts, pool_id: str, session_id: str) -> list[KeptMessage]:
+    """Return the messages that the gateway has kept of a session, in their order."""
+    async with parts.database.moment_pipeline(pool_id) as connection:
+        asked = await send(connection, messages.words(session_id, GATEWAY_IDS))
+    return [KeptMessage(*row) for row in await asked]
 
 
 def is_told(blocks: Sequence[Block], kept: Counter[str]) -> bool:

@@ -104,6 +104,23 @@ async def test_a_history_that_the_client_has_compacted_is_sent_as_it_is(
     assert provider.arrived[2].json["messages"] == compacted["messages"]
 
 
+async def test_a_compacted_history_that_has_grown_long_is_stored_once_and_cut_again(
+    agent: httpx2.AsyncClient, provider: Upstream
+) -> None:
+    session = await kept(agent, provider, 20)
+    # The client has kept its latest answer, as Claude Code does, and goes on.
+    grown = [("assistant", [text("Part 20 is done.")]), *history(40)[80:]]
+    provider.say(answered(40))
+    await sent(agent, request(*grown, ("user", "Sum it up again.")), **MANAGED)
+    shown = await until(agent, f"/v1/sessions/{session}", lambda found: found["messages"] >= 164)
+    assert shown["messages"] == 164
+    await observed(agent, session)
+    provider.say(answered(41))
+    again = [("user", "Sum it up again."), ("assistant", [text("Part 40 is done.")]), ("user", "And now?")]
+    await sent(agent, request(*grown, *again), **MANAGED)
+    assert len(provider.arrived[-1].json["messages"]) < 40
+
+
 def blocks(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return messages whose content is blocks."""
     return [

@@ -15,6 +15,14 @@ WHERE m.session_id = %(session)s AND m.external_id = ANY (%(external_ids)s) AND 
 -- The content of the messages of a session whose ids begin in some way.
 SELECT content FROM messages WHERE session_id = %(session)s AND starts_with(external_id, %(beginning)s)
 
+-- name: words
+-- The messages of a session whose ids begin in some way, in their order: those with calls or results without content.
+SELECT external_id, role, CASE
+  WHEN content @? '$[*] ? (@.type == "tool_use" || @.type == "tool_result")' THEN NULL ELSE content
+END
+FROM messages WHERE session_id = %(session)s AND starts_with(external_id, %(beginning)s)
+ORDER BY seq
+
 -- name: elsewhere
 -- Which of these messages other sessions of the client have, with the hashes of their content.
 SELECT m.external_id, m.content_hash
