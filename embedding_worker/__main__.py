@@ -61,7 +61,7 @@ async def _run(parts: Parts, embedder: Embedder, *, watch_stdin: bool) -> None:
 
 
 def _tell(line: str) -> None:
-    """Tell the server that started this worker something about it."""
+    """Send a line about this worker to the server that started it."""
     with suppress(OSError):
         print(line, flush=True)
 

@@ -35,7 +35,7 @@ Tell = Callable[[str], None]
 
 
 def ignore(told: object) -> None:
-    """Take something and do nothing."""
+    """Ignore the argument."""
 
 
 class Backfill:
@@ -125,7 +125,7 @@ class Backfill:
         try:
             yield
         except EmbedderDown as error:
-            # Before the lane is free for another call.
+            # Note the error before the lane is free for another call.
             self._error = self._error or error
             raise
         finally:

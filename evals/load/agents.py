@@ -46,7 +46,7 @@ class Agent:
     _waiting: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
 
     async def work(self, until: asyncio.Event) -> None:
-        """Work until the event is set, with pauses of `pause_seconds` in the mean."""
+        """Work until the event is set, with pauses of `pause_seconds` on average."""
         while not until.is_set():
             pause = min(self.chance.expovariate(1 / self.pause_seconds), 3 * self.pause_seconds)
             if not await _within(until, pause):
@@ -83,7 +83,7 @@ class Agent:
         self.session = (await self._post("/v1/sessions", body))["id"]
 
     async def _ingest(self) -> None:
-        """Send new messages behind those that were refused before, as the spool of a client does."""
+        """Send messages that were refused before, then new ones, as the spool of a client does."""
         for role in ("user", "assistant")[: self.chance.randint(1, 2)]:
             self.sent += 1
             text = message(self.chance)

@@ -22,7 +22,7 @@ _BEGAN = datetime(2026, 1, 5, 9, tzinfo=UTC)
 
 
 def write_pool_file(path: Path, megabytes: int, seed: int) -> Path:
-    """Write a pool's file of about so many megabytes: sessions that are observed, and notes. The path is returned."""
+    """Write a pool's file of about `megabytes` megabytes: observed sessions and notes. The path is returned."""
     chance = random.Random(f"{seed} import")  # noqa: S311 - the same file each time
     counts: Counter[str] = Counter()
     lines: list[str] = []

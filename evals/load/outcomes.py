@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 Result = Literal["ok", "shed", "unavailable", "error"]
-"""Answered; refused with 429; refused with 503; anything else, also no answer."""
+"""The result of a request: answered, refused with 429, refused with 503, or anything else (also no answer)."""
 _PERCENTILES = (50, 95, 99)
 
 

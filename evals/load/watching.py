@@ -29,7 +29,7 @@ _CONNECTIONS: LiteralString = """
 class Sample:
     """One look: seconds since the start of the run, latencies in seconds, resident memory in MB by part.
 
-    `idle_in_transaction` is how long the connection has been so that has been so for longest, in seconds.
+    `idle_in_transaction` is the longest time for which a connection has been idle in a transaction, in seconds.
     """
 
     at: float
@@ -63,7 +63,7 @@ class Watch:
         self._thread.start()
 
     def stop(self) -> None:
-        """Look no more."""
+        """Stop looking."""
         self._stop.set()
         if self._thread:
             self._thread.join()
