@@ -293,7 +293,7 @@ async def test_an_answer_that_was_cut_off_is_not_used_when_a_whole_one_follows(
 
 
 def many(count: int) -> list[dict[str, Any]]:
-    """Return so many facts that are as long and share no word but the first."""
+    """Return `count` facts of equal length that share no word but the first."""
     letters = "bcdfghjklmnpqrst"
     names = [f"{letters[n // 256]}{letters[n // 16 % 16]}{letters[n % 16]}o" for n in range(count)]
     return [REDIS | {"text": f"User {name} " * 4} for name in names]

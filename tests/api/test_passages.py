@@ -378,7 +378,7 @@ async def lost(parts: Parts, pool_id: str, monkeypatch: pytest.MonkeyPatch, *tex
 
 
 async def died(*_: Any) -> None:
-    """Die."""
+    """Fail as a process would that dies here."""
     raise ConnectionAbortedError
 
 

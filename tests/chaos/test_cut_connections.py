@@ -198,7 +198,7 @@ async def network(database_url: str) -> AsyncGenerator[CutNetwork]:
 
 @pytest.fixture
 async def far(parts: Parts, network: CutNetwork, monkeypatch: pytest.MonkeyPatch) -> AsyncGenerator[Parts]:
-    """The parts of a server behind that network, which does not wait for a new connection: it shall be dead."""
+    """The parts of a server behind that network, which does not wait for a new connection: it counts as dead."""
     monkeypatch.setattr(databases, "_WAIT_SECONDS", 0.05)
     async with Database(network.url, connections=2) as database:
         yield replace(parts, database=database)

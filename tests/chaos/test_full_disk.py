@@ -35,7 +35,7 @@ def disk() -> Generator[Path]:
 
 
 def fill(disk: Path, but: int) -> Path:
-    """Fill a disk with a file, except so many bytes."""
+    """Fill a disk with a file, so that `but` bytes are left."""
     found = os.statvfs(disk)
     path = disk / "filler"
     path.write_bytes(bytes(max(0, found.f_bavail * found.f_frsize - but)))

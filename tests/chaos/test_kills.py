@@ -24,9 +24,9 @@ from tests.support.waiting import PATIENCE
 _SHORT, _FULL = 2, 200
 """Kills without and with --full."""
 _STATEMENTS = 60
-"""The server dies at one of so many statements from the moment at which it listens."""
+"""The server is killed at one of this many statements after it begins to listen."""
 _REQUESTS = 100
-# A job whose worker dies eight times is given up, and here so many die.
+# A job whose worker dies eight times is given up by default, and more die here.
 _SETTINGS = {
     "ESKER_OBSERVE_TOKENS": "100",
     "ESKER_OBSERVE_IDLE_SECONDS": "0",

@@ -53,7 +53,7 @@ class Outage:
         self._set_read_only("on")
 
     def over(self) -> None:
-        """Be back."""
+        """End the outage."""
         self.network.refuses = self.network.swallows = False
         self._set_read_only("off")
 

@@ -31,7 +31,7 @@ def _archived(data_dir: Path, archive_dir: Path) -> str:
 
 
 def test_a_moment_between_two_writes_is_restored(tmp_path: Path) -> None:
-    """The folder's name has what a shell and Postgres's settings read otherwise."""
+    """The folder's name has characters that a shell and Postgres's settings interpret."""
     data_dir, archive_dir = Path(made_at(tmp_path / "d")), tmp_path / "it's %f"
     moment = _archived(data_dir, archive_dir)
     done = esker("restore", "--at", moment, "--replace", "--json", ESKER_DATA_DIR=str(data_dir))

@@ -455,7 +455,7 @@ def test_a_key_that_has_expired_is_listed_as_such(tmp_path: Path) -> None:
 
 def test_a_busy_server_is_retried_and_no_message_counts_as_refused(tmp_path: Path) -> None:
     class Busy(Nonsense):
-        """Is busy twice, and then broken."""
+        """A server that is busy twice, and then broken."""
 
         asked: ClassVar[list[str]] = []
 

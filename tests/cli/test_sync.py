@@ -178,7 +178,7 @@ async def test_a_wiped_folder_does_not_wipe_memory(synced: Synced, how: str) -> 
 
 @dataclass
 class Mortal:
-    """Lets a sync live for so many effects on the server and the disk; it dies right after the last one."""
+    """Kills a sync right after a given number of effects on the server and the disk."""
 
     lives: int
 
@@ -195,7 +195,7 @@ class Mortal:
 async def test_a_sync_that_is_killed_anywhere_is_completed_by_the_next(
     synced: Synced, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It dies before its first effect, then after it, and so on, until it lives."""
+    """It is killed before its first effect, then after the first, the second and so on, until it completes."""
     lives, died = 0, True
     while died:
         name = f"round {lives}"
@@ -374,7 +374,8 @@ async def test_the_verb_reports_and_exits_with_1_if_a_person_is_needed(synced: S
 
 
 async def test_a_deleted_line_takes_no_memory_with_it_that_has_a_line(synced: Synced) -> None:
-    """Forgetting also takes what says the same, and a person who deletes one of two lines keeps the other."""
+    """Forgetting a memory also forgets those that say the same, but a person who deletes one of two lines keeps the
+    other."""
     await synced.remember("Deploys are on Mondays.", priority="high")
     await synced.remember("deploys are on mondays.")
     await synced.remember("Use pnpm.")
@@ -401,7 +402,8 @@ async def test_a_line_that_lost_its_comment_keeps_its_words(synced: Synced, word
 
 
 async def test_a_new_file_goes_where_nothing_is(synced: Synced, tmp_path: Path) -> None:
-    """Not into a file that is no text, a folder with its name, the file in other case, or through a link."""
+    """It replaces no file that is not text, no folder, and no file with its name in another case, and follows no
+    link."""
     outside = tmp_path / "outside"
     outside.mkdir()
     for project in ("bytes", "folder", "case", "dangling"):

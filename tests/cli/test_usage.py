@@ -15,7 +15,7 @@ from esker.server.cli.verbs import VERBS
 from tests.support.processes import esker
 
 CLIENT_PROGRAMS = {"mcp", "hook"}
-"""They are started by agent CLIs, in whose protocol an answer of another form would be an error of its own."""
+"""Verbs that agent CLIs start; an error as JSON would not fit their protocol."""
 
 
 def commands_of(verb: str) -> Iterator[tuple[str, ...]]:
@@ -24,19 +24,19 @@ def commands_of(verb: str) -> Iterator[tuple[str, ...]]:
     assert isinstance(root, Verbs)
     context = typer.Context(root)  # pyright: ignore[reportArgumentType]
     _, found, _ = root.resolve_command(context, [verb])
-    if found.context_settings.get("ignore_unknown_options"):  # they are of the program that it starts
+    if found.context_settings.get("ignore_unknown_options"):  # options belong to the program that the verb starts
         return
     yield from ((verb, name) for name in found.commands) if isinstance(found, TyperGroup) else [(verb,)]
 
 
 EVERY = [path for verb in VERBS if verb not in CLIENT_PROGRAMS for path in commands_of(verb)]
-# All that is behind the name of a program belongs to the program.
+# Verbs that start a program: everything after the program's name belongs to it.
 STARTING = ("gateway",)
 
 
 @pytest.fixture
 def interruptible() -> Generator[None]:
-    """Undo that a failing command ignores the interrupt key."""
+    """Restore the handler of Ctrl-C, which a failing command ignores."""
     handler = signal.getsignal(signal.SIGINT)
     yield
     signal.signal(signal.SIGINT, handler)

@@ -57,7 +57,7 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(b"%x\r\n%b\r\n" % (len(data), data))
 
     def client_is_gone(self, seconds: float) -> bool:
-        """Wait for so long, and return whether the client has closed the connection meanwhile."""
+        """Wait for `seconds` at most, and return whether the client has closed the connection."""
         readable, _, _ = select.select([self.connection], [], [], seconds)
         try:
             return bool(readable) and self.connection.recv(1, socket.MSG_PEEK) == b""

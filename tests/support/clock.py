@@ -17,6 +17,6 @@ class FakeClock:
         return self.now
 
     def advance(self, **duration: float) -> datetime:
-        """Move by so many days, hours, minutes or seconds and return the new time."""
+        """Move by a duration, given as for `timedelta`, and return the new time."""
         self.now += timedelta(**duration)
         return self.now

@@ -80,7 +80,7 @@ FALSE_VECTORS: dict[str, Callable[[], Iterator[bytes]]] = {
 
 @dataclass(slots=True)
 class LyingServer:
-    """The server at `url`; it was `asked` so often, and sent so many bytes of answers."""
+    """The server at `url`. `asked` counts its requests, and `sent` the bytes of its answers."""
 
     url: str
     answer: Callable[[], Iterator[bytes]]

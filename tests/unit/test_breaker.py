@@ -1,4 +1,4 @@
-"""A provider that is down costs one call in a while, whoever wants to ask it."""
+"""A provider that is down costs one call now and then, however many sessions want to ask it."""
 
 import pytest
 

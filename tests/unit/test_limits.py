@@ -8,7 +8,7 @@ from esker.server.rest.limits import Places, Rate
 
 
 class Stopwatch:
-    """Seconds that pass when told to."""
+    """A clock of seconds that moves when told to."""
 
     def __init__(self) -> None:
         self.now = 1_000.0

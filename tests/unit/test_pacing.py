@@ -38,7 +38,7 @@ def imports(others: Others) -> Pacing:
 
 
 async def turn_of(imports: Pacing, others: Others, seconds: float) -> float:
-    """Take a turn that lasts so many seconds; return when it began."""
+    """Take a turn that lasts `seconds`; return when it began."""
     async with imports.turn():
         began = others.now
         others.now += seconds

@@ -8,7 +8,7 @@ NOW = datetime(2026, 3, 1, tzinfo=UTC)
 
 
 def stopped(pulse: Pulse, seconds: float) -> timedelta | None:
-    """Return how long a runner has not moved, so many seconds later."""
+    """Return how long a runner has not moved, `seconds` later."""
     return pulse.stopped_for(NOW + timedelta(seconds=seconds))
 
 

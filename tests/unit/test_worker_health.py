@@ -126,7 +126,7 @@ def test_a_missing_model_is_told_from_a_worker_that_died() -> None:
 
 
 def rate(*stored: tuple[float, int], after: float) -> float | None:
-    """Return the rate after so many seconds, for a worker that stored rows at some seconds."""
+    """Return the rate `after` some seconds, for a worker that `stored` numbers of rows at given seconds."""
     health = WorkerHealth(RUNNING)
     for seconds, rows in stored:
         health.told(stored_line("pool_1", rows), NOW + timedelta(seconds=seconds))

@@ -94,7 +94,7 @@ def queue(owner_url: str) -> dict[str, tuple[int, bool, str | None]]:
 
 
 async def until_waiting(count: int, owner_url: str, wake: asyncio.Event) -> None:
-    """Wait for the ends of calls until so many rows have no vector."""
+    """Wait for calls to end until only `count` rows have no vector."""
     while len(queue(owner_url)) > count:
         wake.clear()
         await wake.wait()

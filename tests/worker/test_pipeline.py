@@ -42,7 +42,7 @@ class Gated:
     portion: int = 1_000
 
     def be_patient(self, patient: bool) -> None:
-        """Note it for the next calls."""
+        """Record the patience for the next calls."""
         self.is_patient = patient
 
     async def load(self) -> Space:

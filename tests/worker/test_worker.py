@@ -556,7 +556,7 @@ async def embedded(parts: Parts, pool_id: str) -> Recalled:
 
 
 def after_seconds(seconds: int) -> datetime:
-    """Return a time so many seconds after another one."""
+    """Return the time `seconds` after a fixed one."""
     return datetime(2026, 11, 30, tzinfo=UTC) + timedelta(seconds=seconds)
 
 

@@ -57,7 +57,8 @@ class Tool:
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """An answer of the model: a text, or a call of a tool. It has so many tokens of input; one that is `held` stops."""
+    """An answer of the model: a text, or a call of a tool. `sent` are its tokens of input; one that is `held` stops in
+    the middle."""
 
     text: str = ""
     tool: str | None = None
