@@ -40,7 +40,7 @@ class ContextSize:
         return self._size == "small"
 
     def learn(self, tokens: int) -> None:
-        """Note that a request was too long, for a context of so many tokens by the server's word."""
+        """Note that a request was too long for a context that has `tokens` tokens, as the server says."""
         self._tokens, self._asked = min(tokens, self._tokens or tokens), True
 
     async def _ask(self) -> tuple[int | None, bool]:

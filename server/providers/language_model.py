@@ -153,7 +153,7 @@ class ModelContext(Protocol):
         ...
 
     def learn(self, tokens: int) -> None:
-        """Note that a request was too long for a context of so many tokens."""
+        """Note that a request was too long for a context of `tokens` tokens."""
         ...
 
 

@@ -175,7 +175,7 @@ class Access:
     async def _principal(self, scope: Scope, headers: Headers) -> Principal:
         """Return the caller of a request, which is counted unless the owner makes it. Raises EskerError.
 
-        A request with a right key counts for the key, every other one for its address.
+        A request with a valid key counts for the key, every other one for its address.
         """
         key = _key(scope, headers)
         if await self._is_owner(scope, headers, key):
@@ -192,8 +192,7 @@ class Access:
         return principal
 
     def _count_wrong_key(self, address: str) -> None:
-        """Count a key after its lookup, so that guessing does not shut out callers with a right key at the same
-        address."""
+        """Count a key after its lookup, so that guessing does not shut out callers with a valid key at that address."""
         self._limits.addresses.take(address, "Too many requests came from this address.")
         self._limits.wrong_keys.take(address, "Too many wrong keys came from this address.")
 

@@ -83,7 +83,7 @@ class Places:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The rates of a server: of right keys, of addresses without a right key, and of wrong keys from an address."""
+    """The rates of a server: of valid keys, of addresses without a valid key, and of wrong keys from an address."""
 
     keys: Rate
     addresses: Rate

@@ -8,7 +8,7 @@ from esker.server.store import audit
 from esker.server.usecases.parts import Parts
 
 BULK_ROWS = 50
-"""A page of at least so many rows counts as read in bulk."""
+"""The number of rows from which a page counts as read in bulk."""
 
 
 async def record(parts: Parts, who: Principal, action: str, target: str, detail: Mapping[str, Json]) -> None:

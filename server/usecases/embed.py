@@ -151,7 +151,7 @@ async def _give_back(parts: Parts, claimed: ClaimedRows, error: str | None, not_
 
 
 def cooldown(attempts: int) -> timedelta:
-    """Return how long to wait after so many failures of a row: 5 minutes, doubling up to an hour."""
+    """Return how long to wait after a number of failures of a row: 5 minutes, doubling up to an hour."""
     return min(_LONGEST_COOLDOWN, _COOLDOWN * 2 ** min(attempts - 1, 8))
 
 

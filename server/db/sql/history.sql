@@ -22,7 +22,7 @@ CREATE TABLE IF NOT EXISTS schema_migrations (
 )
 
 -- name: add_needs
--- The same for a list that an older version has made.
+-- Add the column `needs` to a list of migrations that an older version has made.
 ALTER TABLE schema_migrations ADD COLUMN IF NOT EXISTS needs integer NOT NULL DEFAULT 0
 
 -- name: exists

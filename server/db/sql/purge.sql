@@ -33,11 +33,11 @@ SELECT name FROM pg_ls_waldir() WHERE name ~ '^[0-9A-F]{24}$'
 ALTER SYSTEM SET wal_recycle = off
 
 -- name: recycle_wal
--- Use them again, as before.
+-- Reuse files of the write-ahead log, as before.
 ALTER SYSTEM RESET wal_recycle
 
 -- name: reload
--- Apply these settings.
+-- Apply changed settings.
 SELECT pg_reload_conf()
 
 -- name: write

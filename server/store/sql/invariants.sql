@@ -126,7 +126,7 @@ WHERE (lease_token IS NULL) <> (lease_until IS NULL) OR dead AND lease_token IS 
 ORDER BY 1
 
 -- name: queue_of_texts
--- Numbers in the queue of vectors that are those of no text, and spaces that the pool does not have.
+-- Entries in the queue of vectors that belong to no text, or to a space that the pool does not have.
 SELECT concat_ws(' ', a.space, a.number) FROM embedding_attempts a
 WHERE NOT CASE a.tier WHEN 'm' THEN EXISTS (SELECT FROM memories m WHERE m.number = a.number)
                       ELSE EXISTS (SELECT FROM passages p WHERE p.number = a.number) END

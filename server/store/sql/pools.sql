@@ -15,5 +15,5 @@ SELECT id::text, name, keys_required, passages, created_at FROM pools ORDER BY n
 SELECT id::text, name FROM pools WHERE name = %(name)s
 
 -- name: ids
--- Every pool.
+-- The ids of all pools.
 SELECT id::text FROM pools

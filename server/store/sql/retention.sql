@@ -1,10 +1,10 @@
 -- name: get
--- For how many days the pool keeps what.
+-- The days for which the pool keeps each kind of text.
 SELECT keep_messages_days, keep_images_days, keep_passages_days, keep_memories_days
 FROM pools WHERE id = current_pool()
 
 -- name: set
--- Set for how many days the pool keeps what.
+-- Set the days for which the pool keeps each kind of text.
 UPDATE pools SET keep_messages_days = %(messages_days)s, keep_images_days = %(images_days)s,
                  keep_passages_days = %(passages_days)s, keep_memories_days = %(memories_days)s
 WHERE id = current_pool()
@@ -21,8 +21,8 @@ WHERE least(m.sent_at, m.received_at) < %(before)s AND m.content_hash <> '\x' AN
 LIMIT %(limit)s
 
 -- name: old_images
--- Some observed messages that were said before a time and may have images; one costs at least so many tokens. They are
--- stored in about so many bytes.
+-- Some observed messages that were said before a time and may have images; an image costs at least `tokens` tokens.
+-- About `bytes` stored bytes are returned at a time.
 SELECT session_id, seq FROM (
     SELECT m.session_id, m.seq, sum(pg_column_size(m.content)) OVER (ORDER BY m.session_id, m.seq ROWS UNBOUNDED PRECEDING)
                                 - pg_column_size(m.content) AS bytes_before

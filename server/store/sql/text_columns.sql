@@ -3,8 +3,8 @@
 SELECT {column} FROM {table} WHERE {column}::text ILIKE ANY (%(patterns)s)
 
 -- name: next
--- The next values of a column with the keys of their rows, in the order of these: so many rows and, as they are
--- stored, about so many bytes. `{key}` and `{is_next}` are filled in like the others.
+-- The next values of a column with the keys of their rows, in the order of these, up to a number of rows and a number
+-- of stored bytes. `{key}` and `{is_next}` are filled in like the others.
 SELECT jsonb_build_array({key}), value FROM (
     SELECT {key}, {column} AS value, sum(pg_column_size({column})) OVER (ORDER BY {key} ROWS UNBOUNDED PRECEDING)
                                      - pg_column_size({column}) AS bytes_before
@@ -12,7 +12,8 @@ SELECT jsonb_build_array({key}), value FROM (
 ) AS batch WHERE bytes_before < %(bytes)s ORDER BY {key}
 
 -- name: lock
--- Lock rows in the order of their keys, so that two that write them wait for each other.
+-- Lock rows in the order of their keys, so that two transactions that write them wait for each other instead of
+-- deadlocking.
 SELECT FROM {table} AS held JOIN (
     SELECT {key} FROM jsonb_populate_recordset(NULL::{table}, %(old)s::jsonb)
 ) AS old USING ({key}) ORDER BY {key} FOR NO KEY UPDATE OF held

@@ -159,7 +159,7 @@ SET dead = true, lease_token = NULL, lease_until = NULL,
 FROM due WHERE a.space = %(space)s AND a.number = due.number
 
 -- name: due_since
--- Since when the row is due that will be claimed last.
+-- The due time of the row that will be claimed last.
 SELECT not_before FROM embedding_attempts
 WHERE space = %(space)s AND NOT dead AND not_before <= %(now)s AND (lease_until IS NULL OR lease_until <= %(now)s)
 ORDER BY urgency, number
