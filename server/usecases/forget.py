@@ -30,9 +30,9 @@ from esker.server.store import (
     vectors,
 )
 from esker.server.usecases.cut_passages import leave_out_of_passages
+from esker.server.usecases.find_phrases import saying
 from esker.server.usecases.parts import Parts
 from esker.server.usecases.plan_forgetting import Doomed, doomed_by, plan_of
-from esker.server.usecases.saying import saying
 from esker.server.usecases.tombstones import bury, bury_places
 
 _MOST_TRIES = 5

@@ -20,9 +20,9 @@ from esker.server.db.database import Connection
 from esker.server.db.pipeline import fetch
 from esker.server.store import forgetting, memories, passages
 from esker.server.store.forgetting import FoundMessage
+from esker.server.usecases.find_phrases import any_saying, saying
 from esker.server.usecases.know_project import unknown_project
 from esker.server.usecases.parts import Parts
-from esker.server.usecases.saying import any_saying, saying
 
 _SHOWN_CHARACTERS = 200
 """Characters of a message that a plan shows."""

@@ -14,8 +14,8 @@ from esker.server.core.facts.forgetting import ForgetRequest, Selection
 from esker.server.core.records import Principal
 from esker.server.providers.text_processes import LONG, TextProcesses
 from esker.server.store import audit, sessions
+from esker.server.usecases import find_phrases
 from esker.server.usecases import ingest as ingesting
-from esker.server.usecases import saying
 from esker.server.usecases.authenticate import SCOPES, create_pool
 from esker.server.usecases.export import export
 from esker.server.usecases.forget import forget
@@ -520,7 +520,7 @@ async def test_a_crash_before_the_end_leaves_everything_as_it_was(
 async def test_long_texts_are_searched_in_child_processes_and_in_slices(
     parts: Parts, who: Principal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(saying, "_MOST_CHARACTERS", 2 * LONG)
+    monkeypatch.setattr(find_phrases, "_MOST_CHARACTERS", 2 * LONG)
     processes = CountingProcesses()
     parts = replace(parts, processes=processes)
     session = await open_session(parts, who.pool_id, SessionRequest("api", "s1"))

@@ -1,4 +1,4 @@
-"""Search texts for phrases, some at a time; long ones in a child process, so that no other request waits."""
+"""Find phrases in texts, some at a time; long ones in a child process, so that no other request waits."""
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
