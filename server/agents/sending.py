@@ -28,7 +28,7 @@ _KEPT_CHARACTERS = 1_000_000
 
 @dataclass(slots=True)
 class SendReport:
-    """The result of sending transcripts.
+    """The result of sending transcripts. `forgotten` of the accepted messages were stored without their words.
 
     `sessions`: number of observations before sending, by session id; `refused`: the server's reason by message id.
     """
@@ -37,6 +37,7 @@ class SendReport:
     accepted: int = 0
     duplicates: int = 0
     conflicts: int = 0
+    forgotten: int = 0
     refused: dict[str, str] = field(default_factory=dict[str, str])
 
 
@@ -93,6 +94,7 @@ def _send_batch(api: Api, session: str, batch: list[dict[str, Any]], sent: SendR
     sent.accepted += report["accepted"]
     sent.duplicates += report["duplicates"]
     sent.conflicts += len(report["conflicts"])
+    sent.forgotten += report["forgotten"]
 
 
 def as_batches(entries: Iterable[TranscriptEntry]) -> Iterator[list[dict[str, Any]]]:

@@ -14,6 +14,7 @@ from esker.server.cli.database import settings_for, with_database
 from esker.server.cli.exporting import counted_lines
 from esker.server.cli.output import AsJson, DataDir, print_json, progress, say
 from esker.server.cli.pool_file import FilePart, check, halves, parts_of
+from esker.server.core.counts import counted
 from esker.server.core.errors import NotFound, TooLarge
 from esker.server.core.http_answers import ServerRefused
 from esker.server.core.json_input import JsonObject
@@ -46,10 +47,13 @@ def jsonl(
     total = check(path)
     new: Counter[str] = Counter()
     known: Counter[str] = Counter()
+    forgotten = 0
     with progress(shown=not as_json) as shown:
         task = shown.add_task("Importing", total=total - 1)
 
         def done(part: FilePart, report: JsonObject) -> None:
+            nonlocal forgotten
+            forgotten += report["forgotten"]
             new.update(report["new"])
             known.update(report["known"])
             shown.advance(task, part.size)
@@ -60,11 +64,13 @@ def jsonl(
             settings = settings_for(data_dir)
             with_database(settings, lambda parts: _import_all(parts, pool, parts_of(path), done), may_be_first=True)
     if as_json:
-        print_json({"new": new, "known": known})
+        print_json({"new": new, "known": known, "forgotten": forgotten})
     else:
         say(f"New: {', '.join(counted_lines(new))}.")
         if known.total():
             say(f"Already there: {', '.join(counted_lines({n: count for n, count in known.items() if count}))}.")
+        if forgotten:
+            say(f"Left out: {counted(forgotten, 'memory', 'memories')} that say what was forgotten in this pool.")
 
 
 def _send_all(api: Api, parts: Iterator[FilePart], done: Callable[[FilePart, JsonObject], None]) -> None:

@@ -291,6 +291,8 @@ def _show(read: _ReadResult, sent: SendReport) -> None:
     _show_skipped(read)
     if sent.conflicts:
         say(f"{sent.conflicts:,} of these differ from what is stored under the same id; the stored version is kept.")
+    if sent.forgotten:
+        say(f"{sent.forgotten:,} of these say what was forgotten, and were stored without their words.")
     for line in read.broken[:_MOST_PATHS]:
         say(f"  broken line: {line}")
     for path, reason in list(read.no_files.items())[:_MOST_PATHS]:

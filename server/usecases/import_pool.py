@@ -32,10 +32,14 @@ _FIXED = ("scope", "session_id", "project", "reflector", "created_at")
 
 @dataclass(frozen=True, slots=True)
 class ImportReport:
-    """How many lines of each type were `new` and `known`, and whether the end of the file was among them."""
+    """How many lines of each type were `new` and `known`, and whether the end of the file was among them.
+
+    `forgotten` further memories were not written, since they say what was forgotten in this pool.
+    """
 
     new: dict[LineType, int]
     known: dict[LineType, int]
+    forgotten: int
     ended: bool
 
 
@@ -51,15 +55,17 @@ async def import_pool(parts: Parts, who: Principal, body: bytes, first_line: int
     last_line = first_line + body.rstrip().count(b"\n") - 1
     async with parts.database.tenant(who.pool_id) as connection:
         with pool_import.raising_conflict(first_line, last_line):
-            counts = await _write(parts, connection, who, batch, rows)
+            counts, forgotten = await _write(parts, connection, who, batch, rows)
         if batch.ends:
             await _schedule(parts, connection)
     for session_id in _complete(batch):
         await cut_passages(parts, who.pool_id, session_id)
     if batch.ends:
         await cut_behind(parts, who.pool_id)
-    new = dict(zip(TYPES, counts, strict=True))
-    return ImportReport(new, {name: count - new[name] for name, count in batch.counts.items()}, bool(batch.ends))
+    new: dict[LineType, int] = dict(zip(TYPES, counts, strict=True))
+    known: dict[LineType, int] = {name: count - new[name] for name, count in batch.counts.items()}
+    known["memory"] -= forgotten
+    return ImportReport(new, known, forgotten, bool(batch.ends))
 
 
 def _complete(batch: ImportBatch) -> list[str]:
@@ -121,27 +127,28 @@ def _past(line: MemoryLine) -> Past:
 
 async def _write(
     parts: Parts, connection: Connection, who: Principal, batch: ImportBatch, rows: Sequence[IndexedMemory]
-) -> tuple[int, ...]:
-    """Write the new lines; return how many there were of each type."""
+) -> tuple[tuple[int, ...], int]:
+    """Write the new lines; return how many there were of each type, and how many memories were forgotten."""
     await pool_import.lock(connection)
     # By the names in the file first: a row may have been forgotten before its project was.
+    told = len(batch.memories)
     batch = replace(batch, memories=await _without_forgotten(parts, connection, batch.memories))
     batch, rows = await batch_with_new_names(connection, batch, rows)
     of_sessions = await import_sessions(parts, connection, batch)
-    written = await _import_memories(parts, connection, batch.memories, rows)
+    lines = await _without_forgotten(parts, connection, batch.memories)
+    written = await _import_memories(parts, connection, lines, rows)
     reflected = await _import_reflections(connection, batch.reflections)
     counts = (*of_sessions, written, reflected)
     if any(counts):
         detail: dict[str, Json] = dict(zip(TYPES, counts, strict=True))
         await audit.insert(connection, who.actor, "pool.import", batch.header.pool, detail, parts.clock())
-    return counts
+    return counts, told - len(lines)
 
 
 async def _import_memories(
     parts: Parts, connection: Connection, lines: Mapping[int, MemoryLine], rows: Sequence[IndexedMemory]
 ) -> int:
     """Write new memories and update existing ones; return the number of new ones."""
-    lines = await _without_forgotten(parts, connection, lines)
     if not lines:
         return 0
     parents = {number: _parents(line) for number, line in lines.items()}

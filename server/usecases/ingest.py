@@ -192,10 +192,11 @@ class _KnownMessages:
     async def digests(self) -> dict[str, bytes]:
         """Return the digests of stored messages by external id.
 
-        The id of a copy that is no UUID counts only with the same content, or if the content was forgotten there.
+        The id of a copy that is no UUID counts only with the same content, or if the content was forgotten there. A
+        UUID with other content is a conflict, so that no message is left out in silence for another one.
         """
         copied = {
-            name: self.unique[name]
+            name: self.unique[name] if digest == messages.FORGOTTEN else digest
             for name, digest in await self.copies
             if digest in (self.unique[name], messages.FORGOTTEN) or is_uuid(name)
         }

@@ -178,6 +178,15 @@ async def test_ids_of_clients_that_say_a_forgotten_word_get_other_names_and_come
     assert "xanadu" not in dump(owner_url).lower()
 
 
+async def test_an_import_says_how_many_memories_it_leaves_out(client: httpx2.AsyncClient) -> None:
+    for content in ("Our vault is called Xanadu.", "The cellar is dry."):
+        await client.post("/v1/memories", json={"content": content})
+    exported = (await client.get("/v1/export")).text
+    await forgotten(client, words=["Xanadu"])
+    report = (await client.post("/v1/import", content=exported)).json()
+    assert (report["new"]["memory"], report["known"]["memory"], report["forgotten"]) == (0, 1, 1)
+
+
 async def test_forgetting_in_a_misspelt_project_is_refused_with_similar_names(
     client: httpx2.AsyncClient,
 ) -> None:

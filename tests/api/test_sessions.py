@@ -79,6 +79,14 @@ async def test_a_fork_does_not_bring_back_a_message_that_was_forgotten(client: h
     assert (report["accepted"], report["duplicates"]) == (0, 1)
 
 
+async def test_a_uuid_that_another_session_has_claimed_with_other_content_is_reported(
+    client: httpx2.AsyncClient,
+) -> None:
+    await said(client, await opened(client, "claims it"), user(NAMED, "I was here first.", id_scope="client"))
+    report = await said(client, await opened(client, "own"), user(NAMED, "Numbers start at 300.", id_scope="client"))
+    assert (report["accepted"], report["conflicts"]) == (0, [NAMED])
+
+
 async def test_equal_ids_are_no_copies_unless_the_client_says_that_they_are_unique(client: httpx2.AsyncClient) -> None:
     first, second = await opened(client, "s1"), await opened(client, "s2")
     answer = await client.post("/v1/sessions", json={"client": "codex", "external_id": "s3"})
