@@ -65,17 +65,12 @@ def pytest_unconfigure() -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave what takes long to the full run, and begin with the files that load the model.
-
-    The first process gets them, so that others load the model only to help it.
-    """
+    """Leave what takes long to the full run, and end with short files, so that no process is left with a long one."""
     if not config.getoption("--full"):
         for item in items:
             if item.get_closest_marker("slow"):
                 item.add_marker(pytest.mark.skip(reason="--full runs it"))
-    using = {"minilm", "meaning", "loads_library"}
-    loading = {item.path for item in items if using & {*getattr(item, "fixturenames", ())}}
-    items.sort(key=lambda item: item.path not in loading)
+    items.sort(key=lambda item: item.path.parent.name == "unit")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -19,8 +19,8 @@ import pytest
 
 from tests.support.made import leave_run
 
-_LARGEST_BATCH = 40
-"""Tests of one file that a process gets at once; the fixtures of a file are set up once for them."""
+_HEAVY = frozenset({"minilm", "meaning", "loads_library"})
+"""Fixtures with which a process imports torch, which costs it seconds once; the tests of such files share processes."""
 _IN_HAND = 2
 """Batches that a process has: the one that it runs, and the next, whose first test it must know to keep fixtures."""
 _SLOW_STEP_SECONDS = 0.05
@@ -44,7 +44,8 @@ class ForkedRun:
         self._config = config
         self._count = processes
         self._items: list[pytest.Item] = []
-        self._batches: deque[deque[int]] = deque()
+        self._light: deque[deque[int]] = deque()
+        self._heavy: deque[deque[int]] = deque()
         self._running: dict[Connection, _Process] = {}
 
     @pytest.hookimpl(tryfirst=True)
@@ -53,11 +54,14 @@ class ForkedRun:
         if session.testsfailed or not session.items or session.config.option.collectonly:
             return None
         self._items = session.items
-        self._batches = deque(_batches(session.items))
+        for places in _files(session.items):
+            heavy = any(_HEAVY & {*getattr(self._items[place], "fixturenames", ())} for place in places)
+            (self._heavy if heavy else self._light).append(places)
         # It is emptied once, before any process uses it.
         _temporary(self._config).getbasetemp()
         try:
-            processes = [self._fork(number) for number in range(min(self._count, len(self._batches)))]
+            count = min(self._count, len(self._light) + len(self._heavy))
+            processes = [self._fork(number) for number in range(count)]
             for process in processes * _IN_HAND:
                 self._give(process)
             while self._running and not (session.shouldfail or session.shouldstop):
@@ -86,10 +90,14 @@ class ForkedRun:
         return process
 
     def _give(self, process: _Process) -> None:
-        """Give the process the next batch; an empty one is the last."""
+        """Give the process the next batch; an empty one is the last.
+
+        Every other process begins with the files that import torch, and the rest help only at the end.
+        """
         if process.batches and not process.batches[-1]:
             return
-        batch = self._batches.popleft() if self._batches else deque[int]()
+        waiting = self._light or self._heavy if process.number % 2 else self._heavy or self._light
+        batch = waiting.popleft() if waiting else deque[int]()
         process.batches.append(batch)
         with suppress(BrokenPipeError, ConnectionResetError):  # its end is noticed where it is heard
             process.connection.send([*batch])
@@ -124,19 +132,15 @@ class ForkedRun:
         reason = f"the process of the test ended with {code}"
         report = pytest.TestReport(item.nodeid, item.location, {}, "failed", reason, "call")
         self._config.hook.pytest_runtest_logreport(report=report)
-        self._batches.extendleft(batch for batch in reversed(left) if batch)
+        self._light.extendleft(batch for batch in reversed(left) if batch)
         heir = self._fork(process.number)
         for _ in range(_IN_HAND):
             self._give(heir)
 
 
-def _batches(items: Sequence[pytest.Item]) -> list[deque[int]]:
-    """Return the places of tests that one process is to run one after another: those of a file, if they are few."""
-    made: list[deque[int]] = []
-    for _, places in groupby(range(len(items)), lambda place: items[place].path):
-        of_file = [*places]
-        made += [deque(of_file[start : start + _LARGEST_BATCH]) for start in range(0, len(of_file), _LARGEST_BATCH)]
-    return made
+def _files(items: Sequence[pytest.Item]) -> list[deque[int]]:
+    """Return the places of the tests of each file, which share what is set up for it."""
+    return [deque(places) for _, places in groupby(range(len(items)), lambda place: items[place].path)]
 
 
 def _temporary(config: pytest.Config) -> Any:

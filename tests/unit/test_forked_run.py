@@ -18,13 +18,15 @@ def held(tmp_path_factory):
     yield
     open("ended", "a").write("x")
 """
-_TESTS = """
+_OTHERS = """
 import os, pytest
 
-@pytest.mark.parametrize("number", range(50))
+@pytest.mark.parametrize("number", range(25))
 def test_passes(number, tmp_path):
     open("ran", "a").write(f"{number} {os.getpid()} {tmp_path}\\n")
-
+"""
+_TESTS = f"""
+{_OTHERS}
 def test_fails():
     print("said by the test that fails")
     assert False
@@ -56,6 +58,7 @@ def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 def test_each_test_runs_once_and_is_reported_also_when_its_process_dies(tmp_path: Path) -> None:
     (tmp_path / "conftest.py").write_text(_CONFTEST)
     (tmp_path / "test_of_all_kinds.py").write_text(_TESTS)
+    (tmp_path / "test_others.py").write_text(_OTHERS)
 
     done = run(tmp_path)
 
@@ -64,7 +67,7 @@ def test_each_test_runs_once_and_is_reported_also_when_its_process_dies(tmp_path
     assert "said by the test that fails" in done.stdout
     assert "the process of the test ended with 7" in done.stdout
     ran = [line.split() for line in (tmp_path / "ran").read_text().splitlines()]
-    assert sorted(int(number) for number, _, _ in ran) == [*range(50)]
+    assert sorted(int(number) for number, _, _ in ran) == sorted([*range(25)] * 2)
     assert len({process for _, process, _ in ran}) == 2
     assert len({folder for _, _, folder in ran}) == 50
     # That of the process which died is missing, and that of the one which replaced it is not.
