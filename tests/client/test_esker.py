@@ -26,6 +26,7 @@ from esker.server.core.errors import Conflict, EskerError, Forbidden, InvalidInp
 from esker.server.core.http_answers import pause
 from esker.server.usecases.authenticate import create_key
 from esker.server.usecases.parts import Parts
+from tests.support.forks import FILE, forked_command
 from tests.support.model_server import ModelServer, ScriptedAnswer, model_server
 from tests.support.processes import ROOT, environment
 from tests.support.serving import serving_app
@@ -38,14 +39,16 @@ async def esker(client: httpx2.AsyncClient) -> AsyncGenerator[Esker]:
         yield connected
 
 
-async def loop_of_the_page(client: httpx2.AsyncClient, model: ModelServer, folder: Path) -> asyncio.subprocess.Process:
-    """Start the documented agent as a process."""
+async def loop_of_the_page(
+    client: httpx2.AsyncClient, model: ModelServer, folder: Path, *, alone: bool = False
+) -> asyncio.subprocess.Process:
+    """Start the documented agent as a process, in an interpreter of its own on request, which costs seconds."""
     page = (ROOT / "docs" / "client.md").read_text(encoding="utf-8")
     program = folder / "agent.py"
     program.write_text(re.findall(r"```python\n(.*?)```", page, re.DOTALL)[0])
     there = {"ESKER_URL": str(client.base_url), "ANTHROPIC_BASE_URL": model.url, "ANTHROPIC_API_KEY": "k"}
     return await asyncio.create_subprocess_exec(
-        *(sys.executable, str(program)),
+        *((sys.executable, str(program)) if alone else forked_command(FILE, str(program))),
         cwd=ROOT,
         env=environment(PYTHONPATH=str(ROOT), **there),
         stdin=asyncio.subprocess.PIPE,
@@ -58,7 +61,7 @@ async def loop_of_the_page(client: httpx2.AsyncClient, model: ModelServer, folde
 async def test_the_loop_of_the_page_ends_quietly(client: httpx2.AsyncClient, tmp_path: Path, end: str) -> None:
     async with model_server() as model:
         model.say("You are welcome.")
-        process = await loop_of_the_page(client, model, tmp_path)
+        process = await loop_of_the_page(client, model, tmp_path, alone=end == "Ctrl-C")
         assert process.stdin is not None
         assert process.stdout is not None
         process.stdin.write(b"Thank you.\n")

@@ -10,6 +10,7 @@ import gc
 import importlib
 import json
 import os
+import runpy
 import select
 import signal
 import socket
@@ -30,6 +31,8 @@ from tests.support.waiting import PATIENCE
 _ROOT = Path(__file__).parents[2]
 _PROGRAM = Path(__file__).with_name("forked_command.py")
 _COMMAND_LINE = "esker.server.cli"
+# The first argument of a command that runs a module's `main`, whose name follows, or a file.
+_MODULE, FILE = "-m", "-f"
 # Modules that are imported only while a command runs.
 _LATER = (
     "typer._adapters",
@@ -47,10 +50,9 @@ _LATER = (
 # Modules that a verb imports only when it runs: the library of a language model, and the server itself.
 _LATER_OF = {
     "doctor": ("anthropic",),
+    FILE: ("anthropic", "anyio._backends._asyncio"),
     "serve": ("anthropic", "anyio._backends._asyncio", "esker.server.cli.server_run"),
 }
-# The first argument of a command that runs a module's `main`, whose name follows.
-_MODULE = "-m"
 _LENGTH = 8
 _HOOK_SECONDS = 840.0
 
@@ -288,6 +290,8 @@ def _run() -> NoReturn:
     try:
         if sys.argv[1:2] == [_MODULE]:
             importlib.import_module(sys.argv[2]).main()
+        elif sys.argv[1:2] == [FILE]:
+            runpy.run_path(sys.argv[2], run_name="__main__")
         else:
             importlib.import_module(f"{_COMMAND_LINE}.entry").run()
         code = 0

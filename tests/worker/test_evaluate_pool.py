@@ -62,6 +62,8 @@ def quiet(_: str, __: int) -> Callable[[], None]:
 
 
 _ASKED = EvaluationRequest(queries=40)
+_FEW = EvaluationRequest(queries=4)
+"""For what is read from the rows themselves: questions are nearly all that an evaluation costs."""
 
 
 async def evaluate(parts: Parts, who: Principal, asked: EvaluationRequest = _ASKED) -> PoolEvaluation:
@@ -275,10 +277,10 @@ async def test_words_are_counted_far_enough_to_see_that_they_are_frequent(
 
 async def test_repeated_rows_are_found(parts: Parts, who: Principal) -> None:
     await remember(parts, who, [Note(fact) for fact in FACTS])
-    assert (await evaluate(parts, who)).store.repeated.ids == []
+    assert (await evaluate(parts, who, _FEW)).store.repeated.ids == []
     await remember(parts, who, [Note("the backup of the LEDGER runs on Tuesdays from the Oslo bastion.")])
     await remember(parts, who, [Note("The backup of the ledger runs on Tuesdays from the Bergen bastion.")])
-    found = await evaluate(parts, who)
+    found = await evaluate(parts, who, _FEW)
     assert found.store.repeated.compared == len(FACTS) + 2
     assert len(found.store.repeated.ids) == 1
     assert told(found)["repeated rows"].status == "warning"
@@ -289,17 +291,17 @@ async def test_paraphrases_with_near_vectors_are_repeats(parts: Parts, who: Prin
     await note_with_vectors(parts, who, space, unit_vectors(1, 4, seed=1))
     both = ["Deploys go to Render.", "The user said that deploys are done on Render."]
     await remember(parts, who, [Note(text) for text in both])
-    assert (await evaluate(parts, who)).store.repeated.ids == []
+    assert (await evaluate(parts, who, _FEW)).store.repeated.ids == []
     async with parts.database.tenant(who.pool_id) as connection:
         batch = await vectors.claim(connection, space.name, parts.clock(), timedelta(0), tried=False, limit=9)
         await vectors.store(connection, batch, batch.rows, [matrix([[1.0, 0, 0, 0]])] * 2, parts.clock())
-    assert len((await evaluate(parts, who)).store.repeated.ids) == 1
+    assert len((await evaluate(parts, who, _FEW)).store.repeated.ids) == 1
 
 
 async def test_stale_and_expired_rows_are_found(
     filled: Parts, who: Principal, owner_url: str, clock: FakeClock
 ) -> None:
-    assert (await evaluate(filled, who)).store.rows.stale == 0
+    assert (await evaluate(filled, who, _FEW)).store.rows.stale == 0
     low: LiteralString = "UPDATE memories SET priority = 'low' WHERE content LIKE 'The podcast%%'"
     plant(owner_url, low)
     plant(
@@ -308,14 +310,14 @@ async def test_stale_and_expired_rows_are_found(
         then=clock() - timedelta(days=1),
     )
     clock.now += timedelta(days=89)
-    fresh = await evaluate(filled, who)
+    fresh = await evaluate(filled, who, _FEW)
     assert (fresh.store.rows.stale, fresh.store.rows.expired, fresh.store.rows.unmarked) == (0, 1, 1)
     assert told(fresh)["expired rows"].status == "warning"
     clock.now += timedelta(days=2)
-    assert (await evaluate(filled, who)).store.rows.stale == 1
-    assert (await evaluate(filled, who, EvaluationRequest(stale_days=120))).store.rows.stale == 0
+    assert (await evaluate(filled, who, _FEW)).store.rows.stale == 1
+    assert (await evaluate(filled, who, replace(_FEW, stale_days=120))).store.rows.stale == 0
     plant(owner_url, "UPDATE memories SET expired = true WHERE valid_until IS NOT NULL")
-    assert (await evaluate(filled, who)).store.rows.unmarked == 0
+    assert (await evaluate(filled, who, _FEW)).store.rows.unmarked == 0
 
 
 @pytest.mark.parametrize(
@@ -337,7 +339,7 @@ async def test_stale_rows_are_live_unused_unpinned_and_of_low_priority(
     clock.now += timedelta(days=91)
     changed: Any = f"UPDATE memories SET {change} WHERE content LIKE 'The podcast%%'"  # noqa: S608
     plant(owner_url, changed, now=clock())
-    found = (await evaluate(parts, who, EvaluationRequest(queries=4))).store
+    found = (await evaluate(parts, who, _FEW)).store
     assert (found.rows.rows, found.rows.live, found.rows.stale) == (len(FACTS), live, stale)
     # Live rows alone are counted by age and compared.
     assert sum(count for of_kind in found.by_age.values() for count in of_kind.values()) == live
@@ -350,7 +352,7 @@ async def test_a_row_is_orphaned_only_without_any_source(filled: Parts, who: Pri
         " WHERE content LIKE 'The museum%%'"
     )
     plant(owner_url, drawn, sources=["mem_gone", "mem_lost"])
-    [orphan] = (await evaluate(filled, who)).store.orphaned_rows
+    [orphan] = (await evaluate(filled, who, _FEW)).store.orphaned_rows
     with psycopg.connect(owner_url, autocommit=True) as connection:
         [(museum,), (podcast,)] = connection.execute(
             "SELECT id FROM memories WHERE content LIKE 'The museum%' OR content LIKE 'The podcast%' ORDER BY content"
@@ -358,17 +360,17 @@ async def test_a_row_is_orphaned_only_without_any_source(filled: Parts, who: Pri
     assert orphan == museum
     # One of its sources is enough.
     plant(owner_url, drawn, sources=["mem_gone", podcast])
-    assert (await evaluate(filled, who)).store.orphaned_rows == []
+    assert (await evaluate(filled, who, _FEW)).store.orphaned_rows == []
     # A repeated row has another source.
     plant(owner_url, "UPDATE memories SET source_seqs = ARRAY[77] WHERE kind = 'observation'")
-    said_once = (await evaluate(filled, who)).store.orphaned_rows
+    said_once = (await evaluate(filled, who, _FEW)).store.orphaned_rows
     plant(
         owner_url,
         "INSERT INTO memory_sources (pool_id, memory_id, session_id, group_id, seqs, said_at)"
         " SELECT pool_id, id, session_id, group_id, ARRAY[1], said_at FROM memories WHERE id = %(first)s",
         first=said_once[0],
     )
-    assert (await evaluate(filled, who)).store.orphaned_rows == said_once[1:]
+    assert (await evaluate(filled, who, _FEW)).store.orphaned_rows == said_once[1:]
 
 
 async def test_all_but_one_of_equal_rows_are_repeats_within_a_project(parts: Parts, who: Principal) -> None:
@@ -376,14 +378,14 @@ async def test_all_but_one_of_equal_rows_are_repeats_within_a_project(parts: Par
     await remember(parts, who, [Note(text, project="north") for text in said])
     await remember(parts, who, [Note(fact, project="north") for fact in FACTS[:3]])
     await remember(parts, who, [Note(fact, project="south") for fact in FACTS[:3]])
-    found = (await evaluate(parts, who)).store.repeated
+    found = (await evaluate(parts, who, _FEW)).store.repeated
     assert (found.compared, len(found.ids)) == (9, 2)
 
 
 async def test_orphaned_rows_are_found(filled: Parts, who: Principal, owner_url: str) -> None:
-    assert (await evaluate(filled, who)).store.orphaned_rows == []
+    assert (await evaluate(filled, who, _FEW)).store.orphaned_rows == []
     plant(owner_url, "UPDATE memories SET source_seqs = ARRAY[77] WHERE kind = 'observation'")
-    found = await evaluate(filled, who)
+    found = await evaluate(filled, who, _FEW)
     assert len(found.store.orphaned_rows) == found.store.rows.live - len(FACTS) > 0
     assert told(found)["orphaned rows"].status == "warning"
 
@@ -393,21 +395,21 @@ async def test_expired_rows_are_neither_orphans_nor_counted_for_a_project(
 ) -> None:
     await remember(filled, who, [Note(f"Berth {n} belongs to the {n}th boat.", project="south") for n in range(30)])
     plant(owner_url, "UPDATE memories SET source_seqs = ARRAY[77] WHERE kind = 'observation'")
-    found = await evaluate(filled, who)
+    found = await evaluate(filled, who, _FEW)
     assert found.store.orphaned_rows
     assert [pack.project for pack in found.packs] == ["south", "north"]
     over: LiteralString = (
         "UPDATE memories SET valid_until = %(now)s WHERE kind = 'observation' OR (project = 'south' AND %(all)s)"
     )
     plant(owner_url, over, now=clock(), all=False)
-    assert (await evaluate(filled, who)).store.orphaned_rows == []
+    assert (await evaluate(filled, who, _FEW)).store.orphaned_rows == []
     plant(owner_url, over, now=clock(), all=True)
-    assert [pack.project for pack in (await evaluate(filled, who)).packs] == ["north"]
+    assert [pack.project for pack in (await evaluate(filled, who, _FEW)).packs] == ["north"]
 
 
 async def test_a_gap_between_groups_is_found(filled: Parts, who: Principal, owner_url: str) -> None:
     plant(owner_url, "UPDATE observation_groups SET first_seq = 2, last_seq = 2")
-    found = await evaluate(filled, who)
+    found = await evaluate(filled, who, _FEW)
     assert (found.store.messages.covered, found.store.messages.lost) == (1, 1)
     assert told(found)["coverage"].status == "wrong"
 
@@ -415,7 +417,7 @@ async def test_a_gap_between_groups_is_found(filled: Parts, who: Principal, owne
 async def test_orphaned_vectors_and_those_of_another_model_are_found(
     embedded: Parts, who: Principal, owner_url: str
 ) -> None:
-    [active] = (await evaluate(embedded, who)).store.vectors
+    [active] = (await evaluate(embedded, who, _FEW)).store.vectors
     assert (active.state, active.orphaned, active.outdated) == ("active", 0, 0)
     left = Space("left_3", "left", "r", 3, "", "openai:http://x#left")
     await vectors.create_space(embedded.database, left)
@@ -432,7 +434,7 @@ async def test_orphaned_vectors_and_those_of_another_model_are_found(
         owner_url,
         "UPDATE embeddings_left_3 SET content_hash = 'x' WHERE number = (SELECT max(number) FROM embeddings_left_3)",
     )
-    found = await evaluate(embedded, who)
+    found = await evaluate(embedded, who, _FEW)
     [other] = [table for table in found.store.vectors if table.space == "left_3"]
     assert (other.model, other.state, other.vectors, other.orphaned, other.outdated) == (None, None, 5, 1, 1)
     assert told(found)["vectors of another model"].shown == "5"
@@ -441,7 +443,7 @@ async def test_orphaned_vectors_and_those_of_another_model_are_found(
 
 async def test_rows_that_wait_for_a_vector_are_counted(embedded: Parts, who: Principal) -> None:
     await remember(embedded, who, [Note("A row that no worker has seen yet.")])
-    found = await evaluate(embedded, who)
+    found = await evaluate(embedded, who, _FEW)
     assert found.store.missing
     assert (found.store.missing.missing, found.store.missing.waiting, found.store.missing.failed) == (1, 1, 0)
     assert told(found)["texts without a vector"].status == "warning"
@@ -455,8 +457,7 @@ async def test_an_index_that_misses_rows_is_found(
     space = Space("indexed_16", "m", "r", 16, "", "openai:http://x#m")
     await note_with_vectors(parts, who, space, unit_vectors(1_000, 16, seed=1))
     await index_large_tiers(parts)
-    few = EvaluationRequest(queries=4)
-    [sound] = (await evaluate(parts, who, few)).store.indexes
+    [sound] = (await evaluate(parts, who, _FEW)).store.indexes
     assert (sound.tier, sound.questions) == ("memory", 20)
     assert sound.agreement >= 0.98
     through_index = search.by_vector_index
@@ -465,7 +466,7 @@ async def test_an_index_that_misses_rows_is_found(
         return (await through_index(*arguments, **named))[::2]
 
     monkeypatch.setattr(search, "by_vector_index", misses_half)
-    found = await evaluate(parts, who, few)
+    found = await evaluate(parts, who, _FEW)
     assert 0.4 < found.store.indexes[0].agreement < 0.6
     assert told(found)["index of memory vectors"].status == "wrong"
 
