@@ -15,6 +15,7 @@ from esker.server.bench.run import run
 from esker.server.bench.texts import Writer
 from esker.server.core.text.tokens import estimate_tokens
 from tests.support.embedding_server import embedding_server
+from tests.support.forks import forked_command
 from tests.support.made import made_at, scratch
 
 DOCUMENTED = Path(__file__).parents[2] / "docs/benchmarks.md"
@@ -62,7 +63,18 @@ def made_databases(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bench_server, "_process", started)
 
 
-@pytest.mark.usefixtures("left_as_it_was", "made_databases", "loads_library")
+@pytest.fixture
+def forked_servers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fork each server of Esker from a process that has imported it; the empty server starts as usual."""
+    alone = bench_server.child_command
+
+    def command(module: str, *arguments: str) -> list[str]:
+        return forked_command(*arguments) if module == "esker" else alone(module, *arguments)
+
+    monkeypatch.setattr(bench_server, "child_command", command)
+
+
+@pytest.mark.usefixtures("left_as_it_was", "made_databases", "forked_servers", "loads_library")
 async def test_one_run_measures_everything_beside_its_floor_and_leaves_nothing() -> None:
     steps = Steps()
     async with embedding_server() as model:
