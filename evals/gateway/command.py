@@ -47,7 +47,7 @@ class _Session:
 def gateway(
     path: Transcripts,
     messages: Lengths = _LENGTHS,
-    budget: Budget = 40_000,
+    budget: Budget = 24_000,
     labels: LabelFolder = LABELS,
     json_file: JsonOption = None,
 ) -> None:

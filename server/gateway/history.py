@@ -1,7 +1,7 @@
 """Which part of a long history is left out: observed turns between the first prompt and the raw tail.
 
 The tail begins where no call waits for its result, and stays there from request to request, so that the provider's
-cache holds; it moves only when the history behind it has grown over its budget.
+cache holds; it moves only when the history behind it has grown over its budget, and a move pays for itself.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -12,8 +12,10 @@ from esker.server.core.conversation.blocks import content_tokens, result_ids, to
 from esker.server.core.json_input import Json, as_object
 from esker.server.gateway.identity import KnownTurn
 
-_KEPT_SHARE = 0.4
+_KEPT_SHARE = 0.2
 """The share of the budget that the tail may have where it begins anew; the rest is room to grow."""
+_LEAST_LEFT_OUT = 0.6
+"""The least share of a tail that a move leaves out: the provider writes the rest into its cache again."""
 
 
 BEFORE_ANSWERS = ("system", "developer", "user", "compaction", "compaction_summary")
@@ -68,17 +70,22 @@ def tail_tokens(turns: Sequence[KnownTurn], start: int) -> int:
     return sum(tokens_of(turns[start:]))
 
 
-def new_start(turns: Sequence[KnownTurn], observed: Collection[str], budget: int, after: int = 0) -> int | None:
-    """Return where a tail of at most a share of `budget` tokens begins, or None if there is no such place.
+def new_start(
+    turns: Sequence[KnownTurn], observed: Collection[str], budget: int, after: int = 0, *, is_free: bool = False
+) -> int | None:
+    """Return where a tail of at most a share of `budget` tokens begins, or None if there is no place worth a move.
 
-    It begins behind the place `after`, since a tail that moved back would be written again for nothing. `observed` are
-    the ids of turns whose content is in memory; all that is left out must be. The last twelve messages always stay.
+    It begins behind the place `after`, where the tail begins now: one that moved back would be written again for
+    nothing. `observed` are the ids of turns whose content is in memory; all that is left out must be. The last twelve
+    messages always stay. A move `is_free` if the provider has to write the history again anyway.
     """
     head = head_length(turns)
     unobserved = next((at for at, turn in enumerate(turns) if at >= head and turn.id not in observed), len(turns))
     latest = min(unobserved, _last_messages(turns))
     sizes = tokens_of(turns)
     possible = [place for place in starts(turns) if after < place <= latest]
-    return next(
-        (place for place in possible if sum(sizes[place:]) <= budget * _KEPT_SHARE), possible[-1] if possible else None
-    )
+    if not possible:
+        return None
+    found = next((place for place in possible if sum(sizes[place:]) <= budget * _KEPT_SHARE), possible[-1])
+    left_out, tail = sum(sizes[max(after, head) : found]), sum(sizes[max(after, head) :])
+    return found if is_free or left_out >= _LEAST_LEFT_OUT * tail else None

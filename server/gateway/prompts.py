@@ -11,6 +11,7 @@ from esker.server.core.context.usage import RequestChange
 from esker.server.core.errors import NotFound, Unavailable
 from esker.server.core.records import Principal
 from esker.server.gateway.backlog import key_of
+from esker.server.gateway.cache_life import CacheLife
 from esker.server.gateway.history import (
     BEFORE_ANSWERS,
     head_length,
@@ -35,6 +36,11 @@ from esker.server.usecases.tail_of_history import last_evicted, observed_among
 # Seconds that a request waits for what memory adds to it.
 _SECONDS = 1.0
 _MOST_SESSIONS = 500
+
+# The share of the budget from which on the session is observed, so that a move can leave it out.
+_NEAR_SHARE = 0.75
+# The share of the budget from which on the tail moves after a pause in which the provider's cache has ended.
+_COLD_SHARE = 0.5
 
 _Value = TypeVar("_Value")
 
@@ -83,6 +89,9 @@ class Prompts:
         # The id of the turn with which the tail of each session begins; None if its whole history is sent.
         self._starts: _Remembered[str | None] = _Remembered()
         self._omitted: _Remembered[_Omitted] = _Remembered()
+        self._cache_life = CacheLife(parts.clock)
+        # The beginning of the tail for which a session was last asked to be observed.
+        self._observing: _Remembered[str] = _Remembered()
 
     async def with_memory(
         self, who: Principal, request: ModelRequest, asked: SessionRequest, turns: Sequence[KnownTurn]
@@ -137,35 +146,46 @@ class Prompts:
         self, who: Principal, request: ModelRequest, session: KnownSession, turns: Sequence[KnownTurn]
     ) -> tuple[int | None, str, _Pack]:
         parts = parts_for(self._parts, who)
-        start = await self._start(parts, who, session, turns) if request.mode == "manage" else None
+        start = await self._start(parts, who, session, request, turns) if request.mode == "manage" else None
         frozen = await get_pack(parts, who.pool_id, session.id)
         pack = _Pack(frozen.text, frozen.tokens)
         self._packs.note(session.id, pack)
         return start, session.id, pack
 
     async def _start(
-        self, parts: Parts, who: Principal, session: KnownSession, turns: Sequence[KnownTurn]
+        self, parts: Parts, who: Principal, session: KnownSession, request: ModelRequest, turns: Sequence[KnownTurn]
     ) -> int | None:
         """Return where the tail of a history begins, moved forward if it has grown over the budget.
 
         Each move is an event of the session: its pack is frozen anew, with the observations of the turns left out.
+        Before it, the session is observed, since only observed turns are left out.
         """
         if session.id not in self._starts:
             self._starts.note(session.id, await last_evicted(parts, who.pool_id, session.id))
         start = _place_of(turns, self._starts[session.id])
         budget = parts.settings.gateway_history_tokens
-        if tail_tokens(turns, start or 0) <= budget:
-            return start
-        stored = {turn.id: session.stored.get(turn.id, turn.id) for turn in turns[start or 0 :]}
-        among = await observed_among(parts, who.pool_id, session.id, {*stored.values()})
-        observed = {own for own, kept in stored.items() if kept in among}
-        observed |= {turn.id for turn in turns[: start or 0]}
-        moved = new_start(turns, observed, budget, start or 0)
-        if moved is None:
-            return start
-        await receive_event(parts, who.pool_id, session.id, "evicted", turns[moved].id)
-        self._starts.note(session.id, turns[moved].id)
-        return moved
+        tail, is_cold = tail_tokens(turns, start or 0), self._cache_life.has_ended(session.id, request.text)
+        if tail > (_COLD_SHARE * budget if is_cold else budget):
+            observed = await _observed(parts, who, session, turns, start or 0)
+            moved = new_start(turns, observed, budget, start or 0, is_free=is_cold)
+            if moved is not None:
+                await receive_event(parts, who.pool_id, session.id, "evicted", turns[moved].id)
+                self._starts.note(session.id, turns[moved].id)
+                return moved
+        if tail > _NEAR_SHARE * budget and self._observing.get(session.id) != (first := turns[start or 0].id):
+            report = await receive_event(parts, who.pool_id, session.id, "compaction_pending")
+            if report.observing:
+                self._observing.note(session.id, first)
+        return start
+
+
+async def _observed(
+    parts: Parts, who: Principal, session: KnownSession, turns: Sequence[KnownTurn], start: int
+) -> set[str]:
+    """Return the ids of the turns before `start`, which are left out already, and of those that are observed."""
+    stored = {turn.id: session.stored.get(turn.id, turn.id) for turn in turns[start:]}
+    among = await observed_among(parts, who.pool_id, session.id, {*stored.values()})
+    return {own for own, kept in stored.items() if kept in among} | {turn.id for turn in turns[:start]}
 
 
 def _place_of(turns: Sequence[KnownTurn], start: str | None) -> int | None:

@@ -71,16 +71,25 @@ def test_a_tail_begins_as_early_as_its_share_of_the_budget_allows() -> None:
     turns = conversation(
         [Turn("assistant" if n % 2 else "user", [text(f"{n} {WORDS}")]) for n in range(60)],
     )
-    budget = 20 * tail_tokens(turns, 59)
+    budget = 80 * tail_tokens(turns, 59)
     everything = {turn.id for turn in turns}
-    start = new_start(turns, everything, 2 * budget)
+    start = new_start(turns, everything, budget)
     assert start is not None
-    assert tail_tokens(turns, start) <= 0.4 * 2 * budget < tail_tokens(turns, start - 1)
+    assert tail_tokens(turns, start) <= 0.2 * budget < tail_tokens(turns, start - 1)
     # A tail never moves back.
-    assert new_start(turns, everything, 2 * budget, start - 1) == start
-    assert new_start(turns, everything, budget // 4, 48) is None
+    assert new_start(turns, everything, budget, start - 1, is_free=True) == start
+    assert new_start(turns, everything, budget // 16, 48, is_free=True) is None
     # With less than twelve turns allowed, twelve stay.
-    assert new_start(turns, everything, budget // 4) == 48
+    assert new_start(turns, everything, budget // 16) == 48
+
+
+def test_a_move_that_would_leave_out_little_waits_unless_it_is_free() -> None:
+    turns = conversation([Turn("assistant" if n % 2 else "user", [text(f"{n} {WORDS}")]) for n in range(60)])
+    everything, budget = {turn.id for turn in turns}, tail_tokens(turns, 48)
+    # Of the last 32 turns, 20 may go; of the last 28, 16, which is less than three fifths.
+    assert new_start(turns, everything, budget, 28) == 48
+    assert new_start(turns, everything, budget, 32) is None
+    assert new_start(turns, everything, budget, 32, is_free=True) == 48
 
 
 def test_a_call_that_was_interrupted_holds_up_nothing() -> None:

@@ -93,6 +93,14 @@ def test_the_pack_is_inside_the_cached_part_of_the_system_prompt(system: Json, e
     }
 
 
+def test_the_pack_is_behind_the_clients_prompt_where_a_mark_of_the_conversation_covers_it() -> None:
+    system = [{"type": "text", "text": "A"}, {"type": "text", "text": "B"} | MARK, {"type": "text", "text": "C"}]
+    marked = {"role": "user", "content": [{"type": "text", "text": "Hi."} | MARK]}
+    found = with_pack(MESSAGES, {"system": system, "messages": [marked, ASKED]})
+    assert found["system"] == [*system[:2], BLOCK, system[2]]
+    assert with_pack(MESSAGES, {"system": system, "messages": [ASKED], **MARK})["system"] == found["system"]
+
+
 def test_the_pack_takes_no_breakpoint_more_than_the_api_accepts() -> None:
     tools = [{"name": str(n), **MARK} for n in range(4)]
     found = with_pack(MESSAGES, {"messages": [ASKED], "system": "Be brief.", "tools": tools})

@@ -197,7 +197,7 @@ class Settings(BaseModel):
     gateway_mode: GatewayMode = "pack"
     """The gateway's mode: `off` passes requests to models on, `watch` also keeps the transcript, `pack` also puts the
     pack into the prompt, and `manage` also leaves observed turns of long histories out."""
-    gateway_history_tokens: Annotated[int, Field(ge=4_000)] = 40_000
+    gateway_history_tokens: Annotated[int, Field(ge=4_000)] = 24_000
     """In the mode `manage`: tokens of a raw history beyond which the gateway leaves observed turns out."""
     gateway_rules: tuple[GatewayRule, ...] = ()
     """Modes for some clients and projects: `codex=watch, claude-code@acme/*=off`. The first that applies holds."""

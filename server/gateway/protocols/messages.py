@@ -13,6 +13,8 @@ from esker.server.gateway.records import Conversation, Event, ModelAnswer, Proto
 
 # The members of a request with breakpoints: those before the pack, and those behind it.
 _PLACES = (("tools", "system"), ("messages",))
+# The messages among which clients set their breakpoints of the conversation.
+_LAST_MESSAGES = 4
 _EPHEMERAL: Block = {"type": "ephemeral"}
 
 
@@ -33,10 +35,11 @@ def read_request(document: JsonObject) -> Conversation:
 
 
 def with_pack(text: str, pack: str) -> str | None:
-    """Return a request with the pack in its system prompt, before the last block with a cache breakpoint.
+    """Return a request with the pack in its system prompt, where a breakpoint of the client covers it.
 
-    There it is inside the prefix that the client caches, and takes no breakpoint of its own. The first block stays
-    the first: providers look there for the client's name.
+    If the client marks its conversation, too, the pack stands behind the last block with a breakpoint: another pack
+    then leaves the prompt before it in the cache. Else it stands before that block, but behind the first one, where
+    providers look for the client's name.
     """
     found = members(text)
     block: Block = {"type": "text", "text": pack}
@@ -54,9 +57,16 @@ def with_pack(text: str, pack: str) -> str | None:
     if not isinstance(system.value, list):
         return None
     marks = [place for place, each in enumerate(items(text, system.start)) if "cache_control" in as_object(each.value)]
+    if marks and _is_marked(found):
+        return with_item(text, system.start, marks[-1] + 1, block)
     if marks:
         return with_item(text, system.start, max(1, marks[-1]), block)
     return with_item(text, system.start, len(system.value), block | _breakpoint(found))
+
+
+def _is_marked(found: Mapping[str, Span]) -> bool:
+    """Return whether a breakpoint covers the conversation: clients mark one of its last messages, or the request."""
+    return "cache_control" in found or any(_marks(as_list(found["messages"].value)[-_LAST_MESSAGES:]))
 
 
 def _breakpoint(found: Mapping[str, Span]) -> Block:
