@@ -1,7 +1,8 @@
 """`python -m evals gateway`: the input tokens and their cost that the gateway saves on real sessions."""
 
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -57,13 +58,10 @@ def gateway(
     `compaction` is that of a client which compacts by itself, without the gateway.
     """
     rows: list[dict[str, Any]] = []
-    with running_provider() as provider, tempfile.TemporaryDirectory(prefix="esker-evals-") as folder:
-        settings = {"ESKER_EMBEDDER": "none", "ESKER_GATEWAY_UPSTREAMS": f"scripted={provider.url}"}
-        settings["ESKER_GATEWAY_HISTORY_TOKENS"] = str(budget)
-        with started(folder, settings) as (server, _), progress() as shown:
-            sessions = [*_sessions(path, messages, read_labels(labels))]
-            for session in shown.track(sessions, description="Replaying"):
-                rows += _measured(server, provider, session)
+    with running_provider() as provider, progress() as shown:
+        sessions = [*_sessions(path, messages, read_labels(labels))]
+        for session in shown.track(sessions, description="Replaying"):
+            rows += _measured(provider, budget, session)
     if not rows:
         raise InvalidInput(f"No transcript at {path} is long enough.", hint="--messages takes smaller numbers.")
     table("Savings of the gateway", _TITLES, [[*map(str, row.values())] for row in rows])
@@ -86,12 +84,24 @@ def _sessions(path: Path, lengths: list[int], labels: Sequence[SessionLabels]) -
             )
 
 
-def _measured(server: Server, provider: Provider, session: _Session) -> Iterator[dict[str, Any]]:
+@contextmanager
+def _fresh_server(provider: Provider, budget: int) -> Generator[Server]:
+    """Yield a server that knows nothing yet: the memory of another replay would be in its packs."""
+    settings = {"ESKER_EMBEDDER": "none", "ESKER_GATEWAY_UPSTREAMS": f"scripted={provider.url}"}
+    settings["ESKER_GATEWAY_HISTORY_TOKENS"] = str(budget)
+    with tempfile.TemporaryDirectory(prefix="esker-evals-") as folder, started(folder, settings) as (server, _):
+        yield server
+
+
+def _measured(provider: Provider, budget: int, session: _Session) -> Iterator[dict[str, Any]]:
     """Yield a row for each mode, for the client's own compaction, and for the raw history cut to the same size."""
     entries = session.transcript.entries
     history = history_of(entries, session.most)
-    name = f"{session.file.stem} {session.most}"
-    raw, pack, manage = (replay(server, provider, mode, name, history) for mode in MODES_MEASURED)
+    runs: list[Replayed] = []
+    for mode in MODES_MEASURED:
+        with _fresh_server(provider, budget) as server:
+            runs.append(replay(server, provider, mode, history))
+    raw, pack, manage = runs
     compacting = replay_compacting(history, noted_compactions(session.file), session.transcript.client)
     facts = said_in(raw.last["messages"], session.facts, entries)
     for run in (raw, compacting, pack, manage):

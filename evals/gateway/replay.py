@@ -37,18 +37,18 @@ class Replayed:
         return "\n".join(block["text"] for block in self.last["system"] if block["text"] not in _OWN)
 
 
-def replay(server: Server, provider: Provider, mode: GatewayMode, name: str, history: History) -> Replayed:
+def replay(server: Server, provider: Provider, mode: GatewayMode, history: History) -> Replayed:
     """Send every request of a session in one mode; the server observes it as it grows. Raises InvalidInput."""
     provider.account = Account()
     session = None
-    headers = {"x-esker-mode": mode, "x-esker-client": "replay", "x-esker-session": f"{name} {mode}"}
+    headers = {"x-esker-mode": mode, "x-esker-client": "replay", "x-esker-session": mode}
     with httpx2.Client(base_url=server.url, headers=headers, timeout=600) as http:
         for number, place in enumerate(history.requests(), 1):
             provider.answer, provider.now = history.messages[place]["content"], history.times[place - 1]
             asked = request_of(history.messages[:place])
             http.post("/gateway/scripted/v1/messages", json=asked).raise_for_status()
             if mode == "manage":
-                session = session or _session(server, f"{name} {mode}")
+                session = session or _session(server, mode)
                 _wait_until_kept(server, session, number)
                 if server.get(f"/v1/sessions/{session}")["unobserved_tokens"] >= _OBSERVE_TOKENS:
                     until_done(server, f"/v1/sessions/{session}/observe?wait=true")
