@@ -1,5 +1,7 @@
 """Sending a provider's answer back to the client, and copying it."""
 
+import asyncio
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
 
 import httpx2
@@ -8,6 +10,9 @@ from starlette.types import Send
 from esker.server.core.records import TokenUse
 from esker.server.gateway.encodings import MOST_BYTES
 from esker.server.gateway.upstreams import Header, sent_back
+
+# Seconds that the end of a connection may come after the last event.
+_END_SECONDS = 0.1
 
 
 @dataclass(slots=True)
@@ -68,3 +73,21 @@ class AnswerSender:
         async for chunk in answer.aiter_raw():
             await self.write(chunk)
         await self.end()
+
+
+async def chunks_of(answer: httpx2.Response) -> AsyncGenerator[bytes]:
+    """Yield the bytes of an answer as they come, and an empty chunk at its end."""
+    async for chunk in answer.aiter_raw():
+        if chunk:
+            yield chunk
+    yield b""
+
+
+async def read_end(chunks: AsyncGenerator[bytes]) -> None:
+    """Read what follows the last event, so that the connection can be used again: most providers end it at once."""
+    try:
+        async with asyncio.timeout(_END_SECONDS):
+            async for _ in chunks:
+                pass
+    except (TimeoutError, httpx2.TransportError):
+        return

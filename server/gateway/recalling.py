@@ -6,7 +6,7 @@ The client gets one answer, as if the model had known it at once.
 import asyncio
 import json
 import logging
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import dataclass, fields, replace
 
@@ -16,13 +16,13 @@ from esker.server.core.errors import EskerError, Unavailable
 from esker.server.core.json_input import as_object
 from esker.server.core.recall.rendering import recalled_text
 from esker.server.core.records import Principal, TokenUse
-from esker.server.gateway.answers import AnswerSender
+from esker.server.gateway.answers import AnswerSender, chunks_of, read_end
 from esker.server.gateway.hidden_calls import HiddenCalls
 from esker.server.gateway.identity import identified
 from esker.server.gateway.json_spans import items, members, with_items
 from esker.server.gateway.reading import ModelRequest, read_answer
 from esker.server.gateway.recall_tool import with_tool
-from esker.server.gateway.records import Event
+from esker.server.gateway.records import Event, Protocol
 from esker.server.gateway.server_sent_events import EventReader
 from esker.server.gateway.splices import SPLICES
 from esker.server.gateway.splices.splice import RecallCall, Splice
@@ -76,8 +76,12 @@ class Recalling:
             turns = await asyncio.to_thread(identified, read.conversation.turns)
             request = self._hidden.put_back(_sender(who, read), read, turns)
             text = with_tool(read.protocol.name, request.text)
-        except (ValueError, RecursionError, KeyError):
+        except (ValueError, RecursionError):
             self._count("not understood")
+            return None
+        except Exception:
+            log.exception("A request of %s was sent on without the tool recall_memory", read.caller.client)
+            self._count("failed")
             return None
         return replace(request, text=text) if text else None
 
@@ -101,7 +105,7 @@ class Recalling:
                 if events is None:
                     await client.end()
                     return
-                body = await self._continued(chain, asked.read.protocol.read_events(events).used)
+                body = await self._continued(chain, _used(asked.read.protocol, events))
                 if body is None:
                     break
                 try:
@@ -151,7 +155,8 @@ class Recalling:
         """
         reader = EventReader()
         events: list[Event] | None = []
-        async for chunk in _chunks(answer):
+        chunks = chunks_of(answer)
+        async for chunk in chunks:
             pieces: list[bytes] = []
             for event in reader.feed(chunk) if chunk else reader.rest():
                 if events is None:
@@ -168,6 +173,9 @@ class Recalling:
                     events = None
                     pieces += [each.raw for each in (*chain.splice.unsent(), event)]
             await client.write(b"".join(pieces))
+            if events is not None and chain.splice.has_ended():
+                await read_end(chunks)
+                break
         return events
 
     async def _continued(self, chain: "_Chain", used: TokenUse | None) -> bytes | None:
@@ -219,8 +227,8 @@ class Recalling:
             if len(turns) > len(before):
                 history = turns[len(before)].history
                 self._hidden.note(_sender(chain.asked.who, read), history, chain.splice.hidden)
-        except (EskerError, ValueError, TypeError, RecursionError) as error:
-            log.warning("A recall of %s will not be in its next request: %s", read.caller.client, error)
+        except Exception:
+            log.exception("A recall of %s will not be in its next request", read.caller.client)
 
     def _count(self, outcome: str) -> None:
         self._parts.instruments.gateway_requests.labels(outcome).inc()
@@ -252,12 +260,12 @@ class _Chain:
         return self.rounds < _MOST_ROUNDS and asyncio.get_running_loop().time() < self._deadline
 
 
-async def _chunks(answer: httpx2.Response) -> AsyncGenerator[bytes]:
-    """Yield the bytes of an answer as they come, and an empty chunk at its end."""
-    async for chunk in answer.aiter_raw():
-        if chunk:
-            yield chunk
-    yield b""
+def _used(protocol: Protocol, events: Sequence[Event]) -> TokenUse | None:
+    """Return the tokens of an answer, if it says them in a form that is understood."""
+    try:
+        return protocol.read_events(events).used
+    except (ValueError, TypeError, RecursionError):
+        return None
 
 
 def _is_stream(answer: httpx2.Response) -> bool:

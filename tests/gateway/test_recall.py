@@ -171,6 +171,21 @@ async def test_a_client_that_goes_away_ends_the_second_request(agent: httpx2.Asy
     await asyncio.wait_for(provider.gone.wait(), PATIENCE)
 
 
+async def test_the_last_event_arrives_though_the_provider_keeps_the_connection_open(
+    agent: httpx2.AsyncClient, provider: Upstream
+) -> None:
+    provider.say(
+        *(Said([b"".join(FORMS["messages"].stream(parts, 1)), b"\n"], gate=asyncio.Event()) for parts in (FIRST, LAST))
+    )
+    body = json.dumps(request(("user", "Hi.")))
+    headers = {"content-type": "application/json", **CLAUDE, "x-esker-recall": "on"}
+    got = b""
+    async with agent.stream("POST", "/gateway/model/v1/messages", content=body, headers=headers) as answer:
+        async for chunk in answer.aiter_raw():
+            got += chunk
+    assert [part for part in FORMS["messages"].read_stream(got).parts if part[0] == "call"] == [("call", "Bash")]
+
+
 async def test_an_answer_whose_second_request_fails_ends_as_a_broken_one(
     agent: httpx2.AsyncClient, provider: Upstream
 ) -> None:

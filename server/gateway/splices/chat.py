@@ -61,6 +61,10 @@ class ChatSplice(Splice):
         self._ends.append(event)
         return [self._chunk(event, {**choice, "finish_reason": None}, seen)] if is_changed and seen else []
 
+    def has_ended(self) -> bool:
+        """Return whether the last event has come."""
+        return any(b"[DONE]" in event.raw for event in self._ends)
+
     def take_document(self, document: JsonObject) -> None:
         """Take a whole answer."""
         choice = as_object(next(iter(as_list(document.get("choices"))), None))

@@ -47,6 +47,10 @@ class GeminiSplice(Splice):
             return before
         return [*before, *([self._chunk(event, candidate, seen)] if seen or not _parts(candidate) else [])]
 
+    def has_ended(self) -> bool:
+        """Return whether the last event has come; no event says so in this protocol."""
+        return False
+
     def take_document(self, document: JsonObject) -> None:
         """Take a whole answer."""
         self.take(SentEvent("", document, b""))

@@ -71,6 +71,10 @@ class MessagesSplice(Splice):
             case _:
                 return [event.raw]
 
+    def has_ended(self) -> bool:
+        """Return whether the last event has come."""
+        return any(event.name == "message_stop" for event in self._ends)
+
     def take_document(self, document: JsonObject) -> None:
         """Take a whole answer."""
         self.take(SentEvent("message_start", {"message": document}, b""))

@@ -62,6 +62,10 @@ class ResponsesSplice(Splice):
             return []
         return [*self._released(), self._sent(event)]
 
+    def has_ended(self) -> bool:
+        """Return whether the last event has come."""
+        return self._end is not None
+
     def take_document(self, document: JsonObject) -> None:
         """Take a whole answer."""
         for index, item in enumerate(as_list(document.get("output"))):

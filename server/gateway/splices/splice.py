@@ -40,6 +40,10 @@ class Splice(ABC):
         """Return what the client gets when an event of the stream has come; the end of the answer is held."""
 
     @abstractmethod
+    def has_ended(self) -> bool:
+        """Return whether the last event of the answer has come: the connection may stay open behind it."""
+
+    @abstractmethod
     def take_document(self, document: JsonObject) -> None:
         """Take a whole answer."""
 
