@@ -878,12 +878,12 @@ export interface components {
         AskedWindow: {
             /**
              * Format: date-time
-             * @description First second of it.
+             * @description First second of the time.
              */
             start: string;
             /**
              * Format: date-time
-             * @description Last second of it.
+             * @description Last second of the time.
              */
             end: string;
         };
@@ -892,7 +892,7 @@ export interface components {
          * @description One entry of the audit trail: `actor` (a key's id, `local` or `operator`) did `action` to the id `target`.
          */
         AuditEntry: {
-            /** @description Its id. */
+            /** @description Id of this object. */
             id: number;
             /**
              * Format: date-time
@@ -903,7 +903,7 @@ export interface components {
             actor: string;
             /** @description Area and verb, such as `memory.write`. */
             action: string;
-            /** @description Id of the thing that it was done to. */
+            /** @description Id of the object of the action. */
             target: string;
             /** @description Ids and counts; no words. */
             detail: {
@@ -925,7 +925,7 @@ export interface components {
          * @description A row of a briefing; a person pinned the `pinned` ones.
          */
         BriefedRow: {
-            /** @description Its id. */
+            /** @description Id of this object. */
             id: string;
             /**
              * @description Kind of the memory.
@@ -943,12 +943,12 @@ export interface components {
             project: string | null;
             /**
              * Format: date-time
-             * @description Time at which it was said.
+             * @description Time at which the text was said.
              */
             said_at: string;
-            /** @description Whether it was said with a reservation. */
+            /** @description Whether the fact was said with a reservation. */
             tentative: boolean;
-            /** @description Whether a person pinned it: it comes first in every pack. */
+            /** @description Whether a person pinned the row, which then comes first in every pack. */
             pinned: boolean;
         };
         /**
@@ -956,7 +956,7 @@ export interface components {
          * @description The current task of a session and its suggested continuation.
          */
         BriefedSession: {
-            /** @description Its id. */
+            /** @description Id of this object. */
             id: string;
             /** @description Name of the client, such as `claude-code`. */
             client: string;
@@ -1041,7 +1041,7 @@ export interface components {
             change: "became" | "dropped" | "kept" | "insight";
             /** @description Rows before the reflection. */
             before: components["schemas"]["Memory"][];
-            /** @description Row that replaced them; null if there is none. */
+            /** @description Row that replaced the rows `before`; null if there is none. */
             after: components["schemas"]["Memory"] | null;
         };
         /**
@@ -1156,7 +1156,7 @@ export interface components {
             recalled: number;
             /** @description Messages that are sent. */
             messages: number;
-            /** @description All of it. */
+            /** @description Sum of all parts. */
             total: number;
         };
         /**
@@ -1177,7 +1177,7 @@ export interface components {
             tags?: string[] | null;
             /** @description New external id. */
             external_id?: string | null;
-            /** @description Pin it, or take the pin back. */
+            /** @description Pin the row, or unpin it. */
             pinned?: boolean | null;
         };
         /**
@@ -1234,14 +1234,14 @@ export interface components {
              * @enum {string}
              */
             role: "user" | "assistant" | "system" | "tool";
-            /** @description Its beginning. */
+            /** @description Beginning of the message. */
             text: string;
             /**
              * @description Reason.
              * @enum {string}
              */
             why: "said" | "echo";
-            /** @description Whether its words would be deleted; otherwise it only leaves all passages. */
+            /** @description Whether the words of the message would be deleted; otherwise it is only taken out of passages. */
             blanked: boolean;
         };
         /**
@@ -1249,7 +1249,7 @@ export interface components {
          * @description A memory that would be deleted, and why.
          */
         DoomedRow: {
-            /** @description Its id. */
+            /** @description Id of this object. */
             id: string;
             /**
              * @description Kind of the memory.
@@ -1291,9 +1291,9 @@ export interface components {
              * @enum {string}
              */
             received: "compaction_pending" | "session_end" | "turn_end" | "evicted";
-            /** @description Whether it was reported before, so that nothing was done. */
+            /** @description Whether the same thing was reported before, so that nothing was done now. */
             repeated: boolean;
-            /** @description Whether the session is observed now because of it. */
+            /** @description Whether the session is observed now because of the event. */
             observing: boolean;
         };
         /**
@@ -1331,7 +1331,7 @@ export interface components {
             /** @description Id of the row that was drawn from this one; null at depth 0. */
             source_of: string | null;
             /**
-             * @description Whether its text was cut to fit; the stored one is whole.
+             * @description Whether the text was cut to fit; the stored text is whole.
              * @default false
              */
             truncated: boolean;
@@ -1341,7 +1341,7 @@ export interface components {
          * @description A passage that is expanded; its messages have its words.
          */
         ExpandedPassage: {
-            /** @description Its id. */
+            /** @description Id of this object. */
             id: string;
             /** @description Esker's id of the session. */
             session_id: string;
@@ -1352,13 +1352,13 @@ export interface components {
             /** @description Number of the last message. */
             last_seq: number;
             /**
-             * @description Whose word it is; the lowest of its sources.
+             * @description Trust in the author of the text: the lowest of its sources.
              * @enum {string}
              */
             trust: "user" | "assistant" | "tool" | "external";
             /**
              * Format: date-time
-             * @description Time at which it was said.
+             * @description Time at which the text was said.
              */
             said_at: string;
             /** @description Age in words, such as `3 days ago`. */
@@ -1375,9 +1375,9 @@ export interface components {
         Expansion: {
             /** @description The memory or the passage. */
             expanded: components["schemas"]["ExpandedMemory"] | components["schemas"]["ExpandedPassage"];
-            /** @description Its sources and their sources, nearest first, each once. */
+            /** @description Sources of the expanded memory and their sources, nearest first, each once. */
             drawn_from: components["schemas"]["ExpandedMemory"][];
-            /** @description Messages in which they were said, by session. */
+            /** @description Messages in which the rows were said, by session. */
             excerpts: components["schemas"]["Excerpt"][];
             /** @description Number of rows that did not fit. */
             left_out: components["schemas"]["OmittedCounts"];
@@ -1397,13 +1397,13 @@ export interface components {
             tokens: number;
             /** @description Cause of this version. */
             reason: string;
-            /** @description Ids of its rows. */
+            /** @description Ids of the rows of the pack. */
             memory_ids: string[];
             /** @description Number of pinned rows that did not fit. */
             pins_left: number;
             /**
              * Format: date-time
-             * @description Time of its creation.
+             * @description Time at which the record was created.
              */
             created_at: string;
             /** @description Reasons; null for packs frozen before explanations were stored. */
@@ -1414,7 +1414,7 @@ export interface components {
          * @description A decision with the score of its row (null: pinned) and its age: from its last use to the pack's freezing.
          */
         ExplainedRow: {
-            /** @description Its id. */
+            /** @description Id of this object. */
             id: string;
             /**
              * @description Part of the pack.
@@ -1424,13 +1424,13 @@ export interface components {
             /** @description Rank among the candidates of its section, from 1; null for pinned rows. */
             rank: number | null;
             /**
-             * @description Reason why it is in the pack or not.
+             * @description Reason why the row is in the pack or not.
              * @enum {string}
              */
             why: "pinned" | "rank" | "budget" | "same_words";
             /** @description Id of the row with the same words; null if that is not the reason. */
             like: string | null;
-            /** @description Estimated tokens of its line. */
+            /** @description Estimated tokens of the row's line. */
             tokens: number;
             /**
              * @description Kind of the memory.
@@ -1487,9 +1487,9 @@ export interface components {
             client?: string | null;
             /** @description A trust, or the author of memories. */
             source?: string | null;
-            /** @description The start of the time in which it was said, or which it is about. */
+            /** @description The start of the time in which a text was said, or which it is about. */
             since?: string | null;
-            /** @description The end of that time. */
+            /** @description The end of the time in which a text was said, or which it is about. */
             until?: string | null;
             /** @description Blank the messages, too; by default true, unless ids are given. */
             messages?: boolean | null;
@@ -1512,7 +1512,7 @@ export interface components {
          *     lose a quotation.
          */
         ForgetPlan: {
-            /** @description Words that tell it from everything else. */
+            /** @description Words that distinguish the fact from everything else. */
             names: string[];
             /** @description Memories that would be deleted. */
             memories: components["schemas"]["DoomedRow"][];
@@ -1530,7 +1530,7 @@ export interface components {
          *     `input_tokens` and `output_tokens` are the observer model's.
          */
         GroupSummary: {
-            /** @description Its id. */
+            /** @description Id of this object. */
             id: string;
             /** @description Number of the first message. */
             first_seq: number;
@@ -1550,7 +1550,7 @@ export interface components {
             output_tokens: number;
             /** @description Number of observations. */
             observations: number;
-            /** @description Estimated tokens of its observations. */
+            /** @description Estimated tokens of the group's observations. */
             observation_tokens: number;
             /** @description Number of facts that a row said already; the row got another source. */
             merged: number;
@@ -1562,7 +1562,7 @@ export interface components {
             };
             /**
              * Format: date-time
-             * @description Time of its creation.
+             * @description Time at which the record was created.
              */
             created_at: string;
         };
@@ -1583,24 +1583,24 @@ export interface components {
              */
             role: "user" | "assistant" | "system" | "tool";
             /**
-             * @description Whose word it is; the lowest of its sources.
+             * @description Trust in the author of the text: the lowest of its sources.
              * @enum {string}
              */
             trust: "user" | "assistant" | "tool" | "external";
             /**
              * Format: date-time
-             * @description Time at which it was sent; without an offset, in the time zone of the session.
+             * @description Time at which the message was sent; without an offset, in the time zone of the session.
              */
             sent_at: string;
             /** @description Age in words, such as `3 days ago`. */
             age: string;
-            /** @description Text that an observer reads of it. */
+            /** @description Text of the message as an observer reads it. */
             text: string;
             /** @description Whether a row of the expansion has this message as a source. */
             cited: boolean;
             /** @description Whether the words of the message are gone. */
             forgotten: boolean;
-            /** @description Whether its text was cut to fit; the stored one is whole. */
+            /** @description Whether the text was cut to fit; the stored text is whole. */
             truncated: boolean;
         };
         /**
@@ -1628,7 +1628,7 @@ export interface components {
             /** @description Category of the fact; null for a passage. */
             category: ("decision" | "preference" | "fact" | "issue" | "next_step" | "outcome" | "state_change") | null;
             /**
-             * @description Whose word it is; the lowest of its sources.
+             * @description Trust in the author of the text: the lowest of its sources.
              * @enum {string}
              */
             trust: "user" | "assistant" | "tool" | "external";
@@ -1636,12 +1636,12 @@ export interface components {
             score: number;
             /**
              * Format: date-time
-             * @description Time at which it was said.
+             * @description Time at which the text was said.
              */
             said_at: string;
             /** @description Age in words, such as `3 days ago`. */
             age: string;
-            /** @description Time from which it no longer holds; null if it has no end. */
+            /** @description Time from which the fact no longer holds; null if it has no end. */
             valid_until: string | null;
             /** @description Name of the project; null for none. */
             project: string | null;
@@ -1649,17 +1649,17 @@ export interface components {
             session_id: string | null;
             /** @description Tags. */
             tags: string[];
-            /** @description Whether it was said with a reservation. */
+            /** @description Whether the fact was said with a reservation. */
             tentative: boolean;
-            /** @description Where it came from; for duplicates, theirs, too. */
+            /** @description Sources of the row and of its duplicates. */
             sources: components["schemas"]["Source"][];
             /** @description Ids of other rows that say the same. */
             same: string[];
-            /** @description Ids of passages that it covers. */
+            /** @description Ids of passages that the memory covers. */
             passages: string[];
-            /** @description Id of the row that replaced it; null if it is live. */
+            /** @description Id of the row that replaced this one; null if it is live. */
             superseded_by: string | null;
-            /** @description Whether its text was cut to fit; the stored one is whole. */
+            /** @description Whether the text was cut to fit; the stored text is whole. */
             truncated: boolean;
             /** @description Parts of the score; null if they were not asked for. */
             parts: components["schemas"]["ScoreParts"] | null;
@@ -1770,10 +1770,10 @@ export interface components {
          * @description A candidate that is not a hit, and the reason; `by` is the id of the hit that represents it, if there is one.
          */
         LeftOutCandidate: {
-            /** @description Its id. */
+            /** @description Id of this object. */
             id: string;
             /**
-             * @description Why it is not a hit.
+             * @description Why the candidate is not a hit.
              * @enum {string}
              */
             reason: "below the floor" | "far below the best" | "says the same" | "covered" | "outdated" | "seen" | "limit" | "tokens";
@@ -1787,7 +1787,7 @@ export interface components {
          * @description How many hashes of a receipt were deleted.
          */
         Lifted: {
-            /** @description Its id. */
+            /** @description Id of this object. */
             id: string;
             /** @description Number of hashes that were deleted. */
             tombstones: number;
@@ -1837,7 +1837,7 @@ export interface components {
          *     `author` is the observer, the reflector or the key that wrote it.
          */
         Memory: {
-            /** @description Its id. */
+            /** @description Id of this object. */
             id: string;
             /**
              * @description Kind of the memory.
@@ -1855,13 +1855,13 @@ export interface components {
              */
             category: "decision" | "preference" | "fact" | "issue" | "next_step" | "outcome" | "state_change";
             /**
-             * @description Whose word it is; the lowest of its sources.
+             * @description Trust in the author of the text: the lowest of its sources.
              * @enum {string}
              */
             trust: "user" | "assistant" | "tool" | "external";
             /** @description Text of the memory. */
             content: string;
-            /** @description Observer, reflector or key that wrote it. */
+            /** @description Observer, reflector or key that wrote the row. */
             author: string;
             /** @description Esker's id of the session. */
             session_id: string | null;
@@ -1871,43 +1871,43 @@ export interface components {
             project: string | null;
             /** @description Tags. */
             tags: string[];
-            /** @description Numbers of the messages that it was drawn from. */
+            /** @description Numbers of the messages that the row was drawn from. */
             source_seqs: number[];
-            /** @description Ids of the memories that it was drawn from. */
+            /** @description Ids of the memories that the row was drawn from. */
             source_ids: string[];
             /** @description Size in estimated tokens. */
             tokens: number;
             /**
              * Format: date-time
-             * @description Time at which it was said.
+             * @description Time at which the text was said.
              */
             said_at: string;
-            /** @description Start of the time that it is about; null if it has none. */
+            /** @description Start of the time that the row is about; null if it is about no time. */
             refers_from: string | null;
-            /** @description End of the time that it is about; null if it has none. */
+            /** @description End of the time that the row is about; null if it is about no time. */
             refers_to: string | null;
-            /** @description Time from which it no longer holds; null if it has no end. */
+            /** @description Time from which the fact no longer holds; null if it has no end. */
             valid_until: string | null;
             /**
              * Format: date-time
              * @description Time at which an agent last used it.
              */
             last_used_at: string;
-            /** @description Id of the row that replaced it; null if it is live. */
+            /** @description Id of the row that replaced this one; null if it is live. */
             superseded_by: string | null;
-            /** @description Time at which it was superseded; null if it is live. */
+            /** @description Time at which the row was superseded; null if it is live. */
             superseded_at: string | null;
-            /** @description Id of the reflection that made it; null if none did. */
+            /** @description Id of the reflection that made the row; null if none did. */
             reflection_id: string | null;
             /** @description The client's own id; the same id gives the same row. */
             external_id: string | null;
-            /** @description Whether it was said with a reservation. */
+            /** @description Whether the fact was said with a reservation. */
             tentative: boolean;
             /** @description Kind of an insight; null for other rows. */
             facet: ("knowledge" | "behavior" | "event" | "skill") | null;
             /**
              * Format: date-time
-             * @description Time of its creation.
+             * @description Time at which the record was created.
              */
             created_at: string;
         };
@@ -1927,7 +1927,7 @@ export interface components {
             /** @description One fact, in a sentence or a few. */
             content: string;
             /**
-             * @description `manual` pins it.
+             * @description `note`, or `manual` to pin the row.
              * @default note
              * @enum {string}
              */
@@ -1985,7 +1985,7 @@ export interface components {
             role: "user" | "assistant" | "system" | "tool";
             /** @description A string, or a list of blocks as in the Messages API. */
             content: components["schemas"]["JsonValue"];
-            /** @description Time at which it was sent; without an offset, in the time zone of the session. By default now. */
+            /** @description Time at which the message was sent; without an offset, in the time zone of the session. By default now. */
             sent_at?: string | null;
             /**
              * @description Where `external_id` is unique: in the session, or in all sessions of the client.
@@ -2019,20 +2019,20 @@ export interface components {
              */
             role: "user" | "assistant" | "system" | "tool";
             /**
-             * @description Whose word it is; the lowest of its sources.
+             * @description Trust in the author of the text: the lowest of its sources.
              * @enum {string}
              */
             trust: "user" | "assistant" | "tool" | "external";
             /**
              * Format: date-time
-             * @description Time at which it was sent; without an offset, in the time zone of the session.
+             * @description Time at which the message was sent; without an offset, in the time zone of the session.
              */
             sent_at: string;
             /** @description Blocks as in the Messages API. */
             content: {
                 [key: string]: components["schemas"]["JsonValue"];
             }[];
-            /** @description Text that an observer reads of it. */
+            /** @description Text of the message as an observer reads it. */
             text: string;
             /** @description Size in estimated tokens. */
             tokens: number;
@@ -2088,7 +2088,7 @@ export interface components {
             };
             /** @description Observer in use. */
             observer: string;
-            /** @description Whether it runs in the background. */
+            /** @description Whether the work runs in the background. */
             queued: boolean;
             /** @description Ids of the new observation groups. */
             group_ids: string[];
@@ -2141,13 +2141,13 @@ export interface components {
             tokens: number;
             /** @description Cause of this version. */
             reason: string;
-            /** @description Ids of its rows. */
+            /** @description Ids of the rows of the pack. */
             memory_ids: string[];
             /** @description Number of pinned rows that did not fit. */
             pins_left: number;
             /**
              * Format: date-time
-             * @description Time of its creation.
+             * @description Time at which the record was created.
              */
             created_at: string;
         };
@@ -2182,7 +2182,7 @@ export interface components {
             reason: "initial" | "reflection" | "evicted" | "forgotten";
             /**
              * Format: date-time
-             * @description Time of its creation.
+             * @description Time at which the record was created.
              */
             created_at: string;
             /** @description Whether this is the version in use. */
@@ -2193,7 +2193,7 @@ export interface components {
          * @description A window of a session's messages, verbatim; `trust` is the lowest of theirs.
          */
         PassageOut: {
-            /** @description Its id. */
+            /** @description Id of this object. */
             id: string;
             /** @description Esker's id of the session. */
             session_id: string;
@@ -2206,7 +2206,7 @@ export interface components {
             /** @description The text. */
             text: string;
             /**
-             * @description Whose word it is; the lowest of its sources.
+             * @description Trust in the author of the text: the lowest of its sources.
              * @enum {string}
              */
             trust: "user" | "assistant" | "tool" | "external";
@@ -2357,7 +2357,7 @@ export interface components {
             there: components["schemas"]["ProjectCounts"];
             /** @description Only show what would be done; nothing changes. */
             dry_run: boolean;
-            /** @description Whether it was reported before, so that nothing was done. */
+            /** @description Whether the same thing was reported before, so that nothing was done now. */
             repeated: boolean;
         };
         /**
@@ -2382,13 +2382,13 @@ export interface components {
          *     `left` counts the `texts` of the searched `columns` that still say it, by place.
          */
         Proof: {
-            /** @description Its id. */
+            /** @description Id of this object. */
             id: string;
             /** @description Number of columns that were searched. */
             columns: number;
             /** @description Number of texts that were searched. */
             texts: number;
-            /** @description Number of texts that still say it, by column. */
+            /** @description Number of texts that still say what was forgotten, by column. */
             left: {
                 [key: string]: number;
             };
@@ -2398,7 +2398,7 @@ export interface components {
          * @description Limits within which nothing is in recall or packs until it is lifted; see `Selection` for what they mean.
          */
         Quarantine: {
-            /** @description Its id. */
+            /** @description Id of this object. */
             id: string;
             /** @description Esker's id of the session. */
             session_id: string | null;
@@ -2408,16 +2408,16 @@ export interface components {
             client: string | null;
             /** @description A trust, or the author of memories. */
             source: string | null;
-            /** @description The start of the time in which it was said, or which it is about. */
+            /** @description The start of the time in which a text was said, or which it is about. */
             since: string | null;
-            /** @description The end of that time. */
+            /** @description The end of the time in which a text was said, or which it is about. */
             until: string | null;
             /**
              * Format: date-time
-             * @description Time of its creation.
+             * @description Time at which the record was created.
              */
             created_at: string;
-            /** @description Time at which it was lifted; null while it holds. */
+            /** @description Time at which the quarantine was lifted; null while it is in force. */
             lifted_at: string | null;
         };
         /**
@@ -2437,9 +2437,9 @@ export interface components {
             client?: string | null;
             /** @description A trust, or the author of memories. */
             source?: string | null;
-            /** @description The start of the time in which it was said, or which it is about. */
+            /** @description The start of the time in which a text was said, or which it is about. */
             since?: string | null;
-            /** @description The end of that time. */
+            /** @description The end of the time in which a text was said, or which it is about. */
             until?: string | null;
         };
         /**
@@ -2458,11 +2458,11 @@ export interface components {
          *     these, and are live meanwhile.
          */
         Quarantined: {
-            /** @description Its id. */
+            /** @description Id of this object. */
             id: string;
             /** @description Number of memories. */
             memories: number;
-            /** @description Number of rows that are live meanwhile, since the rows that superseded them are not. */
+            /** @description Number of rows that are live while the quarantine lasts, since the rows that superseded them are in it. */
             revived: number;
             /** @description Number of passages. */
             passages: number;
@@ -2493,7 +2493,7 @@ export interface components {
             observer: string;
             /** @description Reflector in use. */
             reflector: string;
-            /** @description `none`, `ok`, or why it could not be reached the last time. */
+            /** @description `none`, `ok`, or why the language model could not be reached the last time. */
             language_model: string;
             /** @description Model of embeddings in use. */
             embedder: string;
@@ -2522,13 +2522,13 @@ export interface components {
             limit?: number;
             /** @description Part of memory to search; by default the project if one is given, else the pool. */
             scope?: ("session" | "project" | "pool") | null;
-            /** @description Session of the `scope` `session`. */
+            /** @description Esker's id of the session to search, for the scope `session`. */
             session_id?: string | null;
             /** @description Name of the project whose memories are searched, with those of no project. */
             project?: string | null;
             /** @description Kinds of memories to search. */
             kinds?: ("observation" | "reflection" | "note" | "manual")[] | null;
-            /** @description Tags, of which a memory must have one. */
+            /** @description Only memories with all of these tags. */
             tags?: string[] | null;
             /**
              * @description The lowest priority.
@@ -2536,11 +2536,11 @@ export interface components {
              * @enum {string}
              */
             min_priority?: "high" | "medium" | "low";
-            /** @description The start of the time in which it was said, or which it is about. */
+            /** @description The start of the time in which a text was said, or which it is about. */
             since?: string | null;
-            /** @description The end of that time. */
+            /** @description The end of the time in which a text was said, or which it is about. */
             until?: string | null;
-            /** @description A past time: memory as it was then. */
+            /** @description A past time, for memory as it was then. */
             as_of?: string | null;
             /**
              * @description Return superseded memories, too.
@@ -2639,7 +2639,7 @@ export interface components {
          *     the pool were searched.
          */
         Receipt: {
-            /** @description Its id. */
+            /** @description Id of this object. */
             id: string;
             /** @description Number of memories, reflections included. */
             memories: number;
@@ -2655,7 +2655,7 @@ export interface components {
             messages: number;
             /** @description Number of tasks, continuations and titles of sessions. */
             notes: number;
-            /** @description Number of texts that still say it, by column. */
+            /** @description Number of texts that still say what was forgotten, by column. */
             left: {
                 [key: string]: number;
             };
@@ -2676,7 +2676,7 @@ export interface components {
             left_out: number;
             /** @description Reflector in use. */
             reflector: string;
-            /** @description Whether it runs in the background. */
+            /** @description Whether the work runs in the background. */
             queued: boolean;
             /** @description Why no candidate was good enough; null if one was. */
             rejected: string | null;
@@ -2695,10 +2695,10 @@ export interface components {
          *     `output_tokens` are those of its model calls, counted by the provider.
          */
         Reflection: {
-            /** @description Its id. */
+            /** @description Id of this object. */
             id: string;
             /**
-             * @description A session, or the pool.
+             * @description `session` or `pool`.
              * @enum {string}
              */
             scope: "session" | "pool";
@@ -2715,7 +2715,7 @@ export interface components {
             state: "committed" | "rejected" | "undone";
             /** @description Amount of guidance with which the reflector succeeded, from 0. */
             level: number;
-            /** @description Why it changed nothing; null if it did. */
+            /** @description Why the reflection changed nothing; null if it changed something. */
             reason: string | null;
             /** @description Ids of the rows that were condensed. */
             input_ids: string[];
@@ -2733,10 +2733,10 @@ export interface components {
             output_tokens: number;
             /**
              * Format: date-time
-             * @description Time of its creation.
+             * @description Time at which the record was created.
              */
             created_at: string;
-            /** @description Time at which it was undone; null if it was not. */
+            /** @description Time at which the reflection was undone; null if it was not. */
             undone_at: string | null;
         };
         /**
@@ -2882,17 +2882,17 @@ export interface components {
          *     on that model's own scale; null without one. `named`: it contains an identifier of the query that few others have.
          */
         ScoreParts: {
-            /** @description Rank of keyword search, from 1; null if it did not find it. */
+            /** @description Rank in keyword search, from 1; null if keyword search did not find the text. */
             keyword_rank: number | null;
-            /** @description Rank of vector search, from 1; null if it did not find it. */
+            /** @description Rank in vector search, from 1; null if vector search did not find the text. */
             vector_rank: number | null;
             /** @description Share (0 to 1) of the highest possible score for the rarest words of the question. */
             keyword: number;
-            /** @description Similarity of meaning (−1 to 1); null if vector search did not find it. */
+            /** @description Similarity of meaning (−1 to 1); null if vector search did not find the text. */
             cosine: number | null;
-            /** @description Evidence that its neighbours add. */
+            /** @description Evidence that the neighbours of the text add. */
             around: number;
-            /** @description How well it fits the time in the question (0 to 1). */
+            /** @description How well the text fits the time in the question (0 to 1). */
             time: number;
             /** @description All evidence together, as a multiple of the floor. */
             relevance: number;
@@ -2901,7 +2901,7 @@ export interface components {
             /** @description Score on the reranker's own scale; null without one. */
             rerank: number | null;
             /**
-             * @description Whether it contains an identifier of the question that few others contain.
+             * @description Whether the text contains an identifier of the question that few others contain.
              * @default false
              */
             named: boolean;
@@ -2911,7 +2911,7 @@ export interface components {
          * @description A session with its groups, its observations (superseded ones included) and its jobs.
          */
         SessionDetail: {
-            /** @description Its id. */
+            /** @description Id of this object. */
             id: string;
             /** @description Name of the client, such as `claude-code`. */
             client: string;
@@ -2950,7 +2950,7 @@ export interface components {
             last_sent_at: string | null;
             /**
              * Format: date-time
-             * @description Time of its creation.
+             * @description Time at which the record was created.
              */
             created_at: string;
             /** @description Number of observation groups. */
@@ -3021,7 +3021,7 @@ export interface components {
             groups: components["schemas"]["GroupSummary"][];
             /** @description Jobs of the session. */
             jobs: components["schemas"]["JobOut"][];
-            /** @description Use of its calls; null if none was reported. */
+            /** @description Use of the session's calls; null if none was reported. */
             usage: components["schemas"]["UsageReport"] | null;
         };
         /**
@@ -3029,7 +3029,7 @@ export interface components {
          * @description A session and how far it is observed.
          */
         SessionOut: {
-            /** @description Its id. */
+            /** @description Id of this object. */
             id: string;
             /** @description Name of the client, such as `claude-code`. */
             client: string;
@@ -3068,7 +3068,7 @@ export interface components {
             last_sent_at: string | null;
             /**
              * Format: date-time
-             * @description Time of its creation.
+             * @description Time at which the record was created.
              */
             created_at: string;
         };
@@ -3134,7 +3134,7 @@ export interface components {
          * @description A memory with all its sources.
          */
         SourcedMemory: {
-            /** @description Its id. */
+            /** @description Id of this object. */
             id: string;
             /**
              * @description Kind of the memory.
@@ -3152,13 +3152,13 @@ export interface components {
              */
             category: "decision" | "preference" | "fact" | "issue" | "next_step" | "outcome" | "state_change";
             /**
-             * @description Whose word it is; the lowest of its sources.
+             * @description Trust in the author of the text: the lowest of its sources.
              * @enum {string}
              */
             trust: "user" | "assistant" | "tool" | "external";
             /** @description Text of the memory. */
             content: string;
-            /** @description Observer, reflector or key that wrote it. */
+            /** @description Observer, reflector or key that wrote the row. */
             author: string;
             /** @description Esker's id of the session. */
             session_id: string | null;
@@ -3168,46 +3168,46 @@ export interface components {
             project: string | null;
             /** @description Tags. */
             tags: string[];
-            /** @description Numbers of the messages that it was drawn from. */
+            /** @description Numbers of the messages that the row was drawn from. */
             source_seqs: number[];
-            /** @description Ids of the memories that it was drawn from. */
+            /** @description Ids of the memories that the row was drawn from. */
             source_ids: string[];
             /** @description Size in estimated tokens. */
             tokens: number;
             /**
              * Format: date-time
-             * @description Time at which it was said.
+             * @description Time at which the text was said.
              */
             said_at: string;
-            /** @description Start of the time that it is about; null if it has none. */
+            /** @description Start of the time that the row is about; null if it is about no time. */
             refers_from: string | null;
-            /** @description End of the time that it is about; null if it has none. */
+            /** @description End of the time that the row is about; null if it is about no time. */
             refers_to: string | null;
-            /** @description Time from which it no longer holds; null if it has no end. */
+            /** @description Time from which the fact no longer holds; null if it has no end. */
             valid_until: string | null;
             /**
              * Format: date-time
              * @description Time at which an agent last used it.
              */
             last_used_at: string;
-            /** @description Id of the row that replaced it; null if it is live. */
+            /** @description Id of the row that replaced this one; null if it is live. */
             superseded_by: string | null;
-            /** @description Time at which it was superseded; null if it is live. */
+            /** @description Time at which the row was superseded; null if it is live. */
             superseded_at: string | null;
-            /** @description Id of the reflection that made it; null if none did. */
+            /** @description Id of the reflection that made the row; null if none did. */
             reflection_id: string | null;
             /** @description The client's own id; the same id gives the same row. */
             external_id: string | null;
-            /** @description Whether it was said with a reservation. */
+            /** @description Whether the fact was said with a reservation. */
             tentative: boolean;
             /** @description Kind of an insight; null for other rows. */
             facet: ("knowledge" | "behavior" | "event" | "skill") | null;
             /**
              * Format: date-time
-             * @description Time of its creation.
+             * @description Time at which the record was created.
              */
             created_at: string;
-            /** @description Where it came from; for duplicates, theirs, too. */
+            /** @description Sources of the row and of its duplicates. */
             sources: components["schemas"]["Source"][];
         };
         /**
@@ -3299,7 +3299,7 @@ export interface components {
          * @description The effect of an undo: how many rows were restored, and how many rows of the reflection were superseded.
          */
         Undone: {
-            /** @description Its id. */
+            /** @description Id of this object. */
             id: string;
             /** @description Number of rows that are live again. */
             restored: number;
@@ -3321,7 +3321,7 @@ export interface components {
          * @description The usage of the session so far. `repeated`: this call was reported before and is not counted again.
          */
         UsageAnswer: {
-            /** @description Whether it was reported before, so that nothing was done. */
+            /** @description Whether the same thing was reported before, so that nothing was done now. */
             repeated: boolean;
             /** @description Use of the session's calls so far. */
             usage: components["schemas"]["UsageReport"];
@@ -3406,7 +3406,7 @@ export interface components {
          *     }
          */
         Problem: {
-            /** @description Always `about:blank`: the status says it all. */
+            /** @description Always `about:blank`, since `status` gives the type. */
             type: string;
             /** @description Name of the status. */
             title: string;
@@ -3428,7 +3428,7 @@ export interface components {
         InvalidField: {
             /** @description Time of the call. */
             at: string;
-            /** @description Rule that it breaks. */
+            /** @description Rule that the value breaks. */
             problem: string;
         };
         /**
@@ -3457,7 +3457,7 @@ export interface components {
             dedupe_key: string;
             /**
              * Format: date-time
-             * @description Time at which it arrived.
+             * @description Time at which the message arrived.
              */
             received_at: string;
         };
@@ -3471,7 +3471,7 @@ export interface components {
              * @enum {string}
              */
             type: "group";
-            /** @description Its id. */
+            /** @description Id of this object. */
             id: string;
             /** @description Esker's id of the session. */
             session_id: string;
@@ -3512,7 +3512,7 @@ export interface components {
             };
             /**
              * Format: date-time
-             * @description Time of its creation.
+             * @description Time at which the record was created.
              */
             created_at: string;
         };
@@ -3554,7 +3554,7 @@ export interface components {
              * @enum {string}
              */
             type: "memory";
-            /** @description Its id. */
+            /** @description Id of this object. */
             id: string;
             /**
              * @description Kind of the memory.
@@ -3572,13 +3572,13 @@ export interface components {
              */
             category: "decision" | "preference" | "fact" | "issue" | "next_step" | "outcome" | "state_change";
             /**
-             * @description Whose word it is; the lowest of its sources.
+             * @description Trust in the author of the text: the lowest of its sources.
              * @enum {string}
              */
             trust: "user" | "assistant" | "tool" | "external";
             /** @description Text of the memory. */
             content: string;
-            /** @description Observer, reflector or key that wrote it. */
+            /** @description Observer, reflector or key that wrote the row. */
             author: string;
             /** @description Esker's id of the session. */
             session_id: string | null;
@@ -3588,48 +3588,48 @@ export interface components {
             project: string | null;
             /** @description Tags. */
             tags: string[];
-            /** @description Numbers of the messages that it was drawn from. */
+            /** @description Numbers of the messages that the row was drawn from. */
             source_seqs: number[];
-            /** @description Ids of the memories that it was drawn from. */
+            /** @description Ids of the memories that the row was drawn from. */
             source_ids: string[];
             /**
              * Format: date-time
-             * @description Time at which it was said.
+             * @description Time at which the text was said.
              */
             said_at: string;
-            /** @description Start of the time that it is about; null if it has none. */
+            /** @description Start of the time that the row is about; null if it is about no time. */
             refers_from: string | null;
-            /** @description End of the time that it is about; null if it has none. */
+            /** @description End of the time that the row is about; null if it is about no time. */
             refers_to: string | null;
-            /** @description Time from which it no longer holds; null if it has no end. */
+            /** @description Time from which the fact no longer holds; null if it has no end. */
             valid_until: string | null;
             /**
              * Format: date-time
              * @description Time at which an agent last used it.
              */
             last_used_at: string;
-            /** @description Id of the row that replaced it; null if it is live. */
+            /** @description Id of the row that replaced this one; null if it is live. */
             superseded_by: string | null;
-            /** @description Time at which it was superseded; null if it is live. */
+            /** @description Time at which the row was superseded; null if it is live. */
             superseded_at: string | null;
-            /** @description Time from which it was no longer true; null if it still is. */
+            /** @description Time from which the row was no longer true; null if it still is. */
             outdated_at: string | "-infinity" | null;
-            /** @description Id of the reflection that made it; null if none did. */
+            /** @description Id of the reflection that made the row; null if none did. */
             reflection_id: string | null;
             /** @description The client's own id; the same id gives the same row. */
             external_id: string | null;
             /** @description Whether reflections leave the row as it is. */
             left_alone: boolean;
-            /** @description Whether it was said with a reservation. */
+            /** @description Whether the fact was said with a reservation. */
             tentative: boolean;
             /** @description Kind of an insight; null for other rows. */
             facet: ("knowledge" | "behavior" | "event" | "skill") | null;
             /**
              * Format: date-time
-             * @description Time of its creation.
+             * @description Time at which the record was created.
              */
             created_at: string;
-            /** @description Where it came from; for duplicates, theirs, too. */
+            /** @description Sources of the row and of its duplicates. */
             sources: components["schemas"]["SourceLine"][];
         };
         /**
@@ -3656,18 +3656,18 @@ export interface components {
              */
             role: "user" | "assistant" | "system" | "tool";
             /**
-             * @description Whose word it is; the lowest of its sources.
+             * @description Trust in the author of the text: the lowest of its sources.
              * @enum {string}
              */
             trust: "user" | "assistant" | "tool" | "external";
             /**
              * Format: date-time
-             * @description Time at which it was sent; without an offset, in the time zone of the session.
+             * @description Time at which the message was sent; without an offset, in the time zone of the session.
              */
             sent_at: string;
             /**
              * Format: date-time
-             * @description Time at which it arrived.
+             * @description Time at which the message arrived.
              */
             received_at: string;
             /** @description Blocks as in the Messages API. */
@@ -3676,17 +3676,17 @@ export interface components {
             }[];
             /** @description Hash of the content; empty if its words were forgotten. */
             content_hash: string;
-            /** @description Names of the tools that it calls, by the id of the call. */
+            /** @description Names of the tools that the message calls, by the id of the call. */
             calls: {
                 [key: string]: string;
             };
-            /** @description Text that an observer reads of it. */
+            /** @description Text of the message as an observer reads it. */
             text: string;
             /** @description Size in estimated tokens. */
             tokens: number;
-            /** @description Estimated tokens of what an observer reads of it. */
+            /** @description Estimated tokens of the message as an observer reads it. */
             shown_tokens: number;
-            /** @description Whether it is kept out of passages. */
+            /** @description Whether the message is kept out of passages. */
             left_out: boolean;
             /** @description Passages that end with this message. */
             passages: components["schemas"]["PassageMark"][];
@@ -3704,7 +3704,7 @@ export interface components {
             sha256: string;
             /** @description Size in estimated tokens. */
             tokens: number;
-            /** @description Ids of its rows. */
+            /** @description Ids of the rows of the pack. */
             memory_ids: string[];
             /** @description Number of pinned rows that did not fit. */
             pins_left: number;
@@ -3715,14 +3715,14 @@ export interface components {
             reason: "initial" | "reflection" | "evicted" | "forgotten";
             /**
              * Format: date-time
-             * @description Time of its creation.
+             * @description Time at which the record was created.
              */
             created_at: string;
-            /** @description Reasons of its rows; null if none were stored. */
+            /** @description Reasons for the rows of the pack; null if none were stored. */
             reasons: unknown[] | null;
-            /** @description Ids of these candidates. */
+            /** @description Ids of the candidates that are not in the pack. */
             left_out_ids: string[];
-            /** @description Reasons of the candidates that are not in the pack. */
+            /** @description Reasons for the candidates that are not in the pack. */
             left_out: unknown[];
         };
         /**
@@ -3730,7 +3730,7 @@ export interface components {
          * @description A passage that ends with the message of this line. Its text is derived from its messages.
          */
         PassageMark: {
-            /** @description Its id. */
+            /** @description Id of this object. */
             id: string;
             /** @description Number of the first message. */
             first_seq: number;
@@ -3745,10 +3745,10 @@ export interface components {
              * @enum {string}
              */
             type: "reflection";
-            /** @description Its id. */
+            /** @description Id of this object. */
             id: string;
             /**
-             * @description A session, or the pool.
+             * @description `session` or `pool`.
              * @enum {string}
              */
             scope: "session" | "pool";
@@ -3765,7 +3765,7 @@ export interface components {
             state: "committed" | "rejected" | "undone";
             /** @description Amount of guidance with which the reflector succeeded, from 0. */
             level: number;
-            /** @description Why it changed nothing; null if it did. */
+            /** @description Why the reflection changed nothing; null if it changed something. */
             reason: string | null;
             /** @description Ids of the rows that were condensed. */
             input_ids: string[];
@@ -3783,10 +3783,10 @@ export interface components {
             output_tokens: number;
             /**
              * Format: date-time
-             * @description Time of its creation.
+             * @description Time at which the record was created.
              */
             created_at: string;
-            /** @description Time at which it was undone; null if it was not. */
+            /** @description Time at which the reflection was undone; null if it was not. */
             undone_at: string | null;
         };
         /**
@@ -3799,7 +3799,7 @@ export interface components {
              * @enum {string}
              */
             type: "session";
-            /** @description Its id. */
+            /** @description Id of this object. */
             id: string;
             /** @description Name of the client, such as `claude-code`. */
             client: string;
@@ -3831,7 +3831,7 @@ export interface components {
             thread_title: string | null;
             /**
              * Format: date-time
-             * @description Time of its creation.
+             * @description Time at which the record was created.
              */
             created_at: string;
             /**
@@ -3858,7 +3858,7 @@ export interface components {
             seqs: number[];
             /**
              * Format: date-time
-             * @description Time at which it was said.
+             * @description Time at which the text was said.
              */
             said_at: string;
         };
@@ -3893,13 +3893,13 @@ export interface operations {
     listSessions: {
         parameters: {
             query?: {
-                /** @description The client's own id of a session; of several clients, each has one. */
+                /** @description The client's own id of a session; several clients may use the same id. */
                 external_id?: string | null;
                 /** @description List only sessions with messages that are not observed yet. */
                 unobserved?: boolean;
                 /** @description List only sessions with enough observations for a reflection. */
                 unreflected?: boolean;
-                /** @description The `next` of the page before; left out for the first page. */
+                /** @description The `next` of the previous page; left out for the first page. */
                 before?: string | null;
                 /** @description The size of the page. */
                 limit?: number;
@@ -3977,7 +3977,7 @@ export interface operations {
     listMessages: {
         parameters: {
             query?: {
-                /** @description The `next` of the page before: messages after this number are listed. */
+                /** @description The `next` of the previous page: messages after this number are listed. */
                 after?: number;
                 /** @description The size of the page. */
                 limit?: number;
@@ -4036,7 +4036,7 @@ export interface operations {
     observeSession: {
         parameters: {
             query?: {
-                /** @description Answer when the work is finished. After five minutes the answer is 202, and the work continues. */
+                /** @description Answer when the work is finished. If that takes more than five minutes, the answer is 202, and the work continues. */
                 wait?: boolean;
             };
             header?: never;
@@ -4073,7 +4073,7 @@ export interface operations {
     reflectSession: {
         parameters: {
             query?: {
-                /** @description Answer when the work is finished. After five minutes the answer is 202, and the work continues. */
+                /** @description Answer when the work is finished. If that takes more than five minutes, the answer is 202, and the work continues. */
                 wait?: boolean;
             };
             header?: never;
@@ -4273,13 +4273,13 @@ export interface operations {
                 min_priority?: "high" | "medium" | "low";
                 /** @description The start of the time in which a memory was said, or which it is about. */
                 since?: string | null;
-                /** @description The end of that time. */
+                /** @description The end of the time in which a memory was said, or which it is about. */
                 until?: string | null;
-                /** @description A past time: memory as it was then. */
+                /** @description A past time, for memory as it was then. */
                 as_of?: string | null;
                 /** @description Return superseded memories, too. */
                 include_superseded?: boolean;
-                /** @description The `next` of the page before; left out for the first page. */
+                /** @description The `next` of the previous page; left out for the first page. */
                 before?: string | null;
                 /** @description The size of the page. */
                 limit?: number;
@@ -4799,7 +4799,7 @@ export interface operations {
     reflectPool: {
         parameters: {
             query?: {
-                /** @description Answer when the work is finished. After five minutes the answer is 202, and the work continues. */
+                /** @description Answer when the work is finished. If that takes more than five minutes, the answer is 202, and the work continues. */
                 wait?: boolean;
             };
             header?: never;
@@ -4841,7 +4841,7 @@ export interface operations {
                 session_id?: string | null;
                 /** @description Reflections of one session, or of the pool. */
                 scope?: ("session" | "pool") | null;
-                /** @description The `next` of the page before; left out for the first page. */
+                /** @description The `next` of the previous page; left out for the first page. */
                 before?: string | null;
                 /** @description The size of the page. */
                 limit?: number;
@@ -5070,9 +5070,9 @@ export interface operations {
             query?: {
                 /** @description The id of a key, `local`, `operator` or `upkeep`. */
                 actor?: string | null;
-                /** @description One action, such as `memory.write`, or the part before the dot for all of that part. */
+                /** @description One action, such as `memory.write`, or the part before the dot, for all actions of that part. */
                 action?: string | null;
-                /** @description The `next` of the page before; left out for the first page. */
+                /** @description The `next` of the previous page; left out for the first page. */
                 before?: number | null;
                 /** @description The size of the page. */
                 limit?: number;
