@@ -140,3 +140,9 @@ def test_a_small_pool_is_read_in_three_rounds() -> None:
         pool = CountingPool(everything)
         pool.walk(15_000)
         assert pool.rounds <= 3, name
+
+
+def test_thirty_two_rows_are_returned_beyond_those_that_fill_the_budget() -> None:
+    everything = pool_of(("note", "medium", 200, timedelta(minutes=1)))
+    budget = sum(row.tokens + 12 for row in everything[:10])
+    assert CountingPool(everything).walk(budget) == everything[: 10 + 32]
