@@ -84,7 +84,7 @@ capabilities: {drop: [ALL]}
   emptyDir: {sizeLimit: 64Mi}
 {{- end -}}
 
-{{/* What the jobs need that log in as the owner of the tables. */}}
+{{/* The environment of jobs that log in as the owner of the tables. */}}
 {{- define "esker.ownerEnvironment" -}}
 - {name: ESKER_DATABASE_URL, value: {{ .Values.database.ownerUrl | quote }}}
 - {name: ESKER_DATABASE_PASSWORD_FILE, value: /run/secrets/esker/owner-password}
@@ -106,7 +106,7 @@ capabilities: {drop: [ALL]}
   emptyDir: {sizeLimit: 64Mi}
 {{- end -}}
 
-{{/* Where pods of a part run: its node selector, tolerations and affinity. */}}
+{{/* The node selector, tolerations and affinity of a part's pods. */}}
 {{- define "esker.placement" -}}
 {{- with .nodeSelector }}
 nodeSelector: {{- toYaml . | nindent 2 }}
