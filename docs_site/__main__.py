@@ -37,7 +37,7 @@ def main() -> int:
 
 
 def _built() -> bool:
-    """Run mkdocs, and show what it said if it found something wrong. With `--quiet` it would not count warnings."""
+    """Run mkdocs, and show its output if it reports a problem. With `--quiet` it would not count warnings."""
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--clean", "--config-file", "docs_site/mkdocs.yml"]
     # The theme announces its successor at every build otherwise.
     variables = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}

@@ -1,4 +1,4 @@
-"""Makes built pages fit for the server: no script is inline, which its policy forbids, and the search has a name."""
+"""Moves the inline scripts of built pages, which the server's policy forbids, into files, and names the search."""
 
 import hashlib
 import re
@@ -10,7 +10,7 @@ _SCRIPTS = "assets/javascripts"
 
 
 def move_scripts_out(site: Path) -> None:
-    """Move every inline script of a built site into a file of its own, which all pages with that script share."""
+    """Move every inline script of a built site into a file, which all pages with that script share."""
     for page in site.rglob("*.html"):
         page.write_text(_without_inline(page.read_text(encoding="utf-8"), page.parent, site), encoding="utf-8")
 
@@ -25,7 +25,7 @@ def _without_inline(text: str, folder: Path, site: Path) -> str:
 
 
 def name_search(site: Path) -> None:
-    """Give the theme's dialog for searching a name, which a screen reader says."""
+    """Give the theme's search dialog a name, for screen readers."""
     for page in site.rglob("*.html"):
         text = page.read_text(encoding="utf-8")
         named = text.replace('role="dialog">', 'role="dialog" aria-label="Search the documentation">', 1)

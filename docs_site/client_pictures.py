@@ -1,4 +1,4 @@
-"""A picture for each agent CLI: at which events it and Esker exchange what, from the table that hooks use."""
+"""A picture for each agent CLI: the events at which it and Esker exchange something, from the table that hooks use."""
 
 from docs_site.drawing import BLUE, GREEN, Drawing
 from esker.server.agents.hook_input import STEPS, HookStep

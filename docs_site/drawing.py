@@ -11,7 +11,7 @@ PAPER, BLUE, GREEN, ORANGE, GREY = "#ffffff", "#dbeafe", "#d9f2e3", "#fdebd3", "
 
 @dataclass
 class Drawing:
-    """A drawing of a size in pixels, with a title for those who do not see it. Positions are from the top left."""
+    """A drawing of a given size in pixels, with a title for screen readers. Positions are from the top left."""
 
     width: int
     height: int
@@ -54,7 +54,7 @@ class Drawing:
         self.parts.append(f'<path d="M{left} {top}L{right} {bottom}" stroke="{INK}" stroke-width="1.5"/>')
 
     def svg(self) -> str:
-        """Return the drawing as an SVG document without anything that a content-security policy stops."""
+        """Return the drawing as an SVG document with nothing that a content-security policy blocks."""
         head = (
             '<defs><marker id="head" viewBox="0 0 10 10" refX="9" refY="5" markerWidth="8" markerHeight="8"'
             f' orient="auto-start-reverse"><path d="M0 0L10 5L0 10z" fill="{INK}"/></marker></defs>'

@@ -1,4 +1,4 @@
-"""Pages as the site has them: links that leave the site become the paths of files in the repository."""
+"""Adapts pages to the site: links to files outside of the site become paths in the repository."""
 
 import re
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ _OUTSIDE = {
     "clients/python/README.md": "clients/python.md",
     "clients/typescript/README.md": "clients/typescript.md",
 }
-"""Pages outside of `docs/`, by their path in the site, which has a first page of its own in place of the README."""
+"""Pages outside of `docs/`, by their path in the site, whose first page is not the README."""
 _FENCE = re.compile(r"(^ *```.*?^ *```)", re.DOTALL | re.MULTILINE)
 _LINK = re.compile(r"(?<!!)\[([^\]]*)\]\(([^)\s]+)\)")
 
@@ -38,7 +38,7 @@ def for_site(name: str, text: str) -> str:
 
 
 def _in_site(name: str) -> str | None:
-    """Return the path in the site of a file of the repository, if it is there."""
+    """Return the path in the site of a file of the repository; None if the site does not contain it."""
     return name.removeprefix("docs/") if name.startswith("docs/") else _OUTSIDE.get(name)
 
 

@@ -1,4 +1,4 @@
-"""`python -m docs_site.pictures`: draw the pictures of the documentation again. A test says when that is due."""
+"""`python -m docs_site.pictures`: draw the pictures of the documentation again. A test fails if they are old."""
 
 from collections.abc import Mapping
 

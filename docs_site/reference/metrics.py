@@ -16,7 +16,7 @@ _SUFFIXES = {"counter": "_total"}
 
 @dataclass(frozen=True, slots=True)
 class ExportedMetric:
-    """A metric under the name that is documented: a histogram by its stem."""
+    """A metric under its documented name, which for a histogram has no suffix."""
 
     name: str
     kind: str
@@ -43,7 +43,7 @@ def exported() -> list[ExportedMetric]:
             | known.get(family.name, frozenset()),
         )
         for family in text_string_to_metric_families(text)
-        if not family.name.endswith("_created")  # the library adds it to whatever counts
+        if not family.name.endswith("_created")  # the library adds it to every counter
     ]
 
 
@@ -64,7 +64,7 @@ exist. Metrics of the process itself (`process_…`) come from Prometheus's libr
 
 def _labels(registry: CollectorRegistry) -> dict[str, frozenset[str]]:
     """Return the labels of metrics that have no series before something happens."""
-    collectors: dict[Any, Any] = vars(registry)["_collector_to_names"]  # the library offers no list of them
+    collectors: dict[Any, Any] = vars(registry)["_collector_to_names"]  # the library has no public list of label names
     return {vars(each)["_name"]: _names(each) for each in collectors}
 
 

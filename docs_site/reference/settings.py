@@ -31,7 +31,7 @@ setting is an environment variable, or a line of the [settings file](../configur
 def docstrings(of: type) -> dict[str, str]:
     """Return the docstring behind each field of a class, in the order of the fields."""
     [definition] = ast.parse(textwrap.dedent(inspect.getsource(of))).body
-    assert isinstance(definition, ast.ClassDef)  # the source of a class is a class
+    assert isinstance(definition, ast.ClassDef)  # the source of a class parses as a class
     found: dict[str, str] = {}
     for field, text in pairwise(definition.body):
         match field, text:

@@ -21,7 +21,7 @@ def _cell(text: str) -> str:
 
 
 def prose(text: str) -> str:
-    """Return a text of the code as Markdown that shows it: what looks like a tag is none."""
+    """Return a text of the code as Markdown that shows it unchanged: angle brackets are escaped."""
     parts = text.split("`")
     parts[::2] = [part.replace("<", "&lt;") for part in parts[::2]]
     return "`".join(parts)
