@@ -1,5 +1,4 @@
-// The page works without this script: it searches while one types, ticks boxes together, and shows figures as they
-// change.
+// The page works without this script, which searches during typing, ticks boxes together and updates figures.
 "use strict";
 
 const PAUSE_MS = 200;
@@ -53,7 +52,7 @@ if ((figures.length || news) && "EventSource" in window) {
     news.replaceChildren(link);
   };
 
-  // Connections are few: a page that nobody looks at lets go of its own.
+  // Connections are scarce, so a hidden page closes its connection.
   const listen = () => {
     if (document.hidden) {
       events?.close();

@@ -63,7 +63,7 @@ export const Esker = async ({ client, directory }) => {
       const prompt = texts.map((part) => part.text).join("\n")
       const session = input.sessionID
       if (!session || !prompt.trim()) return
-      // Under the ids of its parts, OpenCode's own store is read as well.
+      // The ids are those in OpenCode's own store, so a prompt that is also read from there is stored once.
       const parts = texts.map(({ id, text }) => ({ id, text }))
       const text = await send("chat.message", session, { prompt, parts, by_agent: await isAgent(session) })
       if (!text) return

@@ -6,7 +6,7 @@ import { MARK, ask } from "./ask.ts"
 
 const MESSAGE = "esker"
 
-// An in-memory session has no file; without an id it cannot be reported.
+// A session in memory has no file.
 function session(ctx) {
   const file = ctx?.sessionManager?.getSessionFile?.() ?? null
   const named = file ? basename(file).replace(/\.jsonl$/, "").split("_").pop() : undefined
