@@ -70,16 +70,18 @@ class TermBudget:
 
     A term is read while fewer than `enough` postings have been read, or if at most `most` have been with its own.
     The best `ranked` parts are kept for each wanted text. If terms are left, they are looked up in the best `looked_up`
-    texts for each wanted one.
+    texts for each wanted one. Of the terms that are read, the commonest `may_be_late`: they are only looked up in the
+    best parts by the others, which is exact if no other part can be among the best.
     """
 
     enough: int = 2_000
     most: int = 20_000
     looked_up: int = 3
     ranked: int = 12
+    may_be_late: bool = True
 
 
-EVERYTHING = TermBudget(enough=2**53, ranked=2**40)
+EVERYTHING = TermBudget(enough=2**53, ranked=2**40, may_be_late=False)
 
 VectorWay = Literal["exact", "filtered", "near"]
 """How vectors are searched: all of the tier, those of visible texts, or approximately by the index of the tier."""
@@ -170,7 +172,8 @@ class Found:
     """The texts that either search found, with the evidence of both: ids and signals by number.
 
     `by_keyword` and `by_vector` are the numbers that each search found, best first. `is_enough`: the keyword search
-    left out nothing that matters; `nearest` counts the parts that the vector search found.
+    left out nothing that matters; `is_exact`: no late term could have found another one of the best. `nearest` counts
+    the parts that the vector search found.
     """
 
     ids: Mapping[int, str] = field(default_factory=dict[int, str])
@@ -179,6 +182,7 @@ class Found:
     by_vector: Sequence[int] = ()
     weights: Weights | None = None
     is_enough: bool = True
+    is_exact: bool = True
     nearest: int = 0
 
 
@@ -196,14 +200,23 @@ def search_way(size: Size, *, indexed: bool) -> VectorWay:
 
 
 async def find(connection: Connection, searches: Sequence[Search]) -> list[Found]:
-    """Run searches in one round trip. A search that found too few texts, as with a filter, is repeated in full.
+    """Run searches in one round trip. A search that may have missed a text, or found too few, is repeated.
 
     A keyword score is a share of the highest possible score for the query's rarest words.
     """
     answers = [await _send(connection, one) for one in searches]
     found = [await answer for answer in answers]
-    again = [_in_full(one, first) for one, first in zip(searches, found, strict=True)]
-    return [await (await _send(connection, one)) if one else first for one, first in zip(again, found, strict=True)]
+    for repeat in (_without_late, _in_full):
+        again = [repeat(one, first) for one, first in zip(searches, found, strict=True)]
+        found = [
+            await (await _send(connection, one)) if one else first for one, first in zip(again, found, strict=True)
+        ]
+    return found
+
+
+def _without_late(one: Search, found: Found) -> Search | None:
+    """Return the search that reads the postings of late terms, too, if others may be among the best, else None."""
+    return None if found.is_exact else replace(one, reading=replace(one.reading, may_be_late=False))
 
 
 def _in_full(one: Search, found: Found) -> Search | None:
@@ -254,6 +267,7 @@ def _values(one: Search) -> dict[str, Any]:
         "limit": one.limit,
         "looked_up": one.reading.looked_up * one.limit,
         "ranked": one.reading.ranked * one.limit,
+        "may_be_late": one.reading.may_be_late,
         "enough": one.reading.enough,
         "most": one.reading.most,
     }
@@ -277,6 +291,7 @@ def _found(one: Search, rows: Sequence[DictRow]) -> Found:
         by_vector=sorted(by_vector, key=lambda number: (-(signals[number].cosine or 0.0), -number)),
         weights=_weights(one.asked, first) if by_keyword else None,
         is_enough=bool(first["is_enough"]),
+        is_exact=bool(first["is_exact"]),
         nearest=first.get("nearest", 0),
     )
 

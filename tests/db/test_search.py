@@ -53,6 +53,23 @@ async def test_a_common_word_counts_in_full_in_rows_with_a_rarer_one(
     assert len(whole.by_keyword) == 20
 
 
+@pytest.mark.parametrize("common", ["raft", "boat"])
+async def test_common_words_that_are_looked_up_late_change_no_result(
+    parts: Parts, who: Principal, database: Database, common: str
+) -> None:
+    # In the long rows a rare word counts less than `raft` in a short one, and more than `boat`, which is in most rows.
+    filler = " ".join(f"{one}{other}lum" for one, other in product("bcdfghjklm", "aeiou"))
+    long = [Note(f"Rhine {'boats' if n % 3 else 'docks'} {filler} {n}.") for n in range(40)]
+    short = [Note(f"{'Raft' if n % 2 else 'Reed'} boats {n}.") for n in range(260)]
+    await remember(parts, who, [*long, *short])
+    row_filter, words = Filter(parts.clock()), QueryTerms(["rhine", common], [0, 1])
+    async with database.tenant(who.pool_id) as connection:
+        late = await by_keyword(connection, words, row_filter, 20)
+        never = await by_keyword(connection, words, row_filter, 20, reading=TermBudget(may_be_late=False))
+    assert late == never
+    assert len(late.by_keyword) == 20
+
+
 @pytest.mark.parametrize("project", ["a", "b"])
 async def test_a_selective_filter_hides_no_row_with_only_common_words(
     filled: Database, who: Principal, parts: Parts, project: str

@@ -10,9 +10,11 @@ from esker.server.core.facts.same_fact import (
     SAME_MEANING,
     fingerprint,
     gist_of_plain_words,
+    may_be_same_fact,
     same_fact,
     same_meaning,
     same_subject,
+    terms_of,
 )
 from esker.server.providers.local_embedder import LocalEmbedder
 
@@ -276,3 +278,17 @@ def test_plain_words_have_no_gist_that_their_text_lacks() -> None:
     gist = gist_of_plain_words(text)
     assert "deploy" in gist
     assert gist <= set(fingerprint(text).gist)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Anna owns billing", "Anna owns billing."),
+        ("It is on.", "It is on"),
+        ("The deploy of the billing server needs Node 22", "The deploy of the billing server always needs Node 22"),
+    ],
+)
+def test_rows_that_state_the_same_fact_are_not_told_apart_by_their_terms_alone(one: str, other: str) -> None:
+    assert same_fact(fingerprint(one), fingerprint(other))
+    assert may_be_same_fact(terms_of(one), terms_of(other))
+    assert not may_be_same_fact(terms_of(one), terms_of("Sessions live in Redis"))

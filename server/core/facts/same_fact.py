@@ -134,6 +134,11 @@ def fingerprint(text: str) -> Fingerprint:
     )
 
 
+def terms_of(text: str) -> frozenset[str]:
+    """Return the `terms` of a text's fingerprint alone, at an eighth of the time."""
+    return frozenset(terms(_plain(text)))
+
+
 def gist_of(text: str) -> tuple[str, ...]:
     """Return the `gist` of a text's fingerprint alone, at a quarter of the time."""
     return _gist(terms(_plain(text)))
@@ -195,11 +200,16 @@ def same_fact(one: Fingerprint, other: Fingerprint) -> bool:
     if min(len(one.terms), len(other.terms)) < _SHORT:
         return one.terms == other.terms and one.words == other.words
     return (
-        _jaccard(one, other) >= SAME_WORDS
+        _jaccard(one.terms, other.terms) >= SAME_WORDS
         and not _contradict(one, other)
         and not (_own(one.terms, other.terms) and _own(other.terms, one.terms))
         and _shared(one.sequence, other.terms) == _shared(other.sequence, one.terms)
     )
+
+
+def may_be_same_fact(one: frozenset[str], other: frozenset[str]) -> bool:
+    """Whether rows with these terms may state the same fact; most pairs are told apart by that alone."""
+    return one == other or _jaccard(one, other) >= SAME_WORDS
 
 
 def same_meaning(one: Fingerprint, other: Fingerprint, cosine: float, *, least: float = SAME_MEANING) -> bool:
@@ -211,7 +221,7 @@ def same_meaning(one: Fingerprint, other: Fingerprint, cosine: float, *, least: 
     return (
         cosine >= least
         and one.exact == other.exact
-        and _jaccard(one, other) >= _LITTLE_SHARED
+        and _jaccard(one.terms, other.terms) >= _LITTLE_SHARED
         and (_is_worded_alike(one, other) or _is_passive_of(one, other) or _is_passive_of(other, one))
     )
 
@@ -239,9 +249,9 @@ def _weight(row: Fingerprint, shared: frozenset[str]) -> int:
     return len(shared) + len(shared & row.particular)
 
 
-def _jaccard(one: Fingerprint, other: Fingerprint) -> float:
-    shared = len(one.terms & other.terms)
-    return shared / max(1, len(one.terms) + len(other.terms) - shared)
+def _jaccard(one: frozenset[str], other: frozenset[str]) -> float:
+    shared = len(one & other)
+    return shared / max(1, len(one) + len(other) - shared)
 
 
 def _contradict(one: Fingerprint, other: Fingerprint) -> bool:

@@ -10,7 +10,7 @@ from esker.server.core.clock import age
 from esker.server.core.conversation.records import Passage
 from esker.server.core.dates.window import Window, closeness
 from esker.server.core.facts.retelling import retold_print, say_the_same
-from esker.server.core.facts.same_fact import fingerprint
+from esker.server.core.facts.same_fact import fingerprint, may_be_same_fact, terms_of
 from esker.server.core.pack.contradicted_rows import contradicted, newer_first
 from esker.server.core.ranking import prior
 from esker.server.core.recall.answer import Hit, LeftOutCandidate, LeftOutReason, ScoreParts
@@ -222,8 +222,9 @@ def choose(
             relevance_of[one.id] = one.relevance
             hits.append(_passage_hit(passage, one, query_terms, now))
     ordered = _newer_first(hits, relevance_of)
-    scored = [replace(hit, score=_rounded_score(relevance_of[hit.id])) for hit in ordered]
-    return Chosen(scored, [*outdated, *left_out], _shown_in(ordered, texts))
+    return Chosen(
+        [_scored(hit, relevance_of[hit.id]) for hit in ordered], [*outdated, *left_out], _shown_in(ordered, texts)
+    )
 
 
 def _newer_first(hits: Iterable[Hit], relevance_of: dict[str, float]) -> list[Hit]:
@@ -232,6 +233,8 @@ def _newer_first(hits: Iterable[Hit], relevance_of: dict[str, float]) -> list[Hi
     newer_of = contradicted(hit for hit in best if hit.tier == "memory")
     for older, newer in newer_of.items():
         relevance_of[newer] = max(relevance_of[newer], relevance_of[older])
+    if not newer_of:
+        return best
     marked = [replace(hit, contradicted_by=newer_of.get(hit.id)) for hit in best]
     return newer_first(sorted(marked, key=lambda hit: -relevance_of[hit.id]), newer_of)
 
@@ -338,6 +341,11 @@ def _is_in(said: tuple[str, int], passage: Passage) -> bool:
     return session_id == passage.session_id and passage.first_seq <= seq <= passage.last_seq
 
 
+def _scored(hit: Hit, relevance: float) -> Hit:
+    rounded = _rounded_score(relevance)
+    return hit if hit.score == rounded else replace(hit, score=rounded)
+
+
 def _rounded_score(relevance: float) -> float:
     return round(score(relevance), 4)
 
@@ -353,16 +361,23 @@ def _grouped_repeats(
 
     After the first `wanted` groups, which can become hits, only rows with identical words are grouped.
     """
-    marks = {row.id: fingerprint(row.content) for row in rows}
-    retold = cache(retold_print)
+    own_terms, retold = cache(terms_of), cache(retold_print)
+
+    def is_repeated(row: Memory, first: Memory) -> bool:
+        is_near = (min(row.id, first.id), max(row.id, first.id)) in near
+        # Fingerprints take time, and few pairs need them.
+        if not is_near and not may_be_same_fact(own_terms(row.content), own_terms(first.content)):
+            return False
+        marks = {each.id: fingerprint(each.content) for each in (row, first)}
+        return say_the_same(row, first, marks, retold, near)
+
     groups: list[list[Memory]] = []
     by_words: dict[str, list[Memory]] = {}
     for row in rows:
         words = same_words_key(row.content)
         same = by_words.get(words)
         if same is None:
-            repeated = (group for group in groups[:wanted] if say_the_same(row, group[0], marks, retold, near))
-            same = next(repeated, None)
+            same = next((group for group in groups[:wanted] if is_repeated(row, group[0])), None)
         if same is None:
             groups.append(same := [])
         same.append(row)

@@ -27,7 +27,7 @@ WHERE m.number = ANY (%(numbers)s) AND m.session_id IS NOT NULL AND m.kind = 'no
 )
 -- columns: evidence
 , figures AS (
-    SELECT weights, mean_terms, ideal, known, unknown, is_enough FROM by_keyword LIMIT 1
+    SELECT weights, mean_terms, ideal, known, unknown, is_enough, is_exact FROM by_keyword LIMIT 1
 ), wanted AS (
     SELECT number FROM by_keyword WHERE id IS NOT NULL UNION SELECT number FROM by_vector
 ), words AS (
@@ -82,13 +82,26 @@ size AS (
     CROSS JOIN LATERAL (
         SELECT count(*)::float8 AS parts FROM postings WHERE tier = %(tier)s AND term = asked.term OFFSET 0
     ) AS held
-), weighed AS MATERIALIZED (
+), by_weight AS (
     SELECT term, word, place, counted.parts, counted.parts > 0 AS there, is_known, 0.9 / size.mean_terms AS slope,
            ln(1 + (greatest(size.parts - counted.parts, 0) + 0.5) / (counted.parts + 0.5)) AS weight,
            term = ANY (%(names)s::text[]) AND counted.parts <= %(max_parts)s AS is_rare_name,
-           rarer < %(enough)s OR rarer + counted.parts <= %(most)s AS is_read
+           rarer, rarer < %(enough)s OR rarer + counted.parts <= %(most)s AS is_read
     FROM (SELECT *, sum(parts) OVER (ORDER BY parts, place) - parts AS rarer FROM counted) AS counted
     CROSS JOIN size
+), weighed AS MATERIALIZED (
+    -- Texts are `wanted` by the terms that are read. Of these, a term is late if those before have many more postings, and
+    -- if all from it on, the commonest ones, weigh less than the one before.
+    SELECT *, is_read AND coalesce(bool_or(is_light) OVER (ORDER BY parts, place), false) AS is_late
+    FROM (
+        SELECT *, %(may_be_late)s AND rarer >= 1.5 * wanted AND
+                  2.2 * sum(weight) OVER (ORDER BY parts DESC, place DESC)
+                  < lag(weight) OVER (ORDER BY parts, place) AS is_light
+        FROM (
+            SELECT *, CASE WHEN bool_and(is_read) OVER () THEN %(limit)s::int ELSE %(looked_up)s::int END AS wanted
+            FROM by_weight
+        ) AS by_weight
+    ) AS by_weight
 ), asked_words AS (
     -- A word weighs as much as its rarest form that occurs. Unknown terms of one or two characters may not be words:
     -- they may span two words of a text without spaces, or be cut off by an apostrophe.
@@ -102,10 +115,17 @@ size AS (
            coalesce(max(weight) * least(count(*) FILTER (WHERE is_unknown), %(max_unknown)s), 0) AS unknown
     FROM (SELECT *, row_number() OVER (ORDER BY weight DESC) AS place FROM asked_words) AS ranked
 ), asked AS MATERIALIZED (
-    SELECT coalesce(array_agg(weight ORDER BY place), ARRAY[]::float8[]) AS weights,
-           (SELECT mean_terms FROM size) AS mean_terms,
-           coalesce(bool_and(is_read), true) AS is_read, bool_and(is_read) AND sum(parts) <= %(ranked)s AS is_whole
-    FROM weighed
+    SELECT *, CASE WHEN has_late THEN least(8 * wanted, %(ranked)s) ELSE %(ranked)s END AS kept
+    FROM (
+        SELECT coalesce(array_agg(weight ORDER BY place), ARRAY[]::float8[]) AS weights,
+               (SELECT mean_terms FROM size) AS mean_terms,
+               coalesce(bool_and(is_read), true) AS is_read,
+               bool_and(is_read) AND sum(parts) <= %(ranked)s AS is_whole,
+               coalesce(bool_or(is_late), false) AS has_late,
+               coalesce(sum(2.2e7 * weight + 1) FILTER (WHERE is_late), 0) AS most_late,
+               coalesce(max(wanted), %(limit)s::int) AS wanted
+        FROM weighed
+    ) AS of_terms
 )
 -- columns: score
 sum((2.2e7::float8 * weight * frequency / (frequency + 0.3::float8 + slope * length))::int)
@@ -151,21 +171,31 @@ END AS in_scope
 -- integers, so that they do not depend on the order. The weights of the terms are returned for `keyword_scores`.
 -- Terms are read from the rarest on, as long as there are few postings in all; the scores of the others are looked up
 -- only in the best texts found so far (the strategy "continue" of Moffat and Zobel, 1996: approximate). `is_enough`: as
--- many texts were found as are looked up, or nothing was left out. If no text is found, there is one row without an id.
+-- many texts were found as are looked up, or nothing was left out. Late terms are looked up in the best parts, too, but
+-- that is exact if the last wanted text scores more than any part that was left out can (as in MaxScore; Turtle and Flood,
+-- 1995): `is_exact`. If no text is found, there is one row without an id.
 -- Rows are looked up one by one, best first, until enough are visible; the OFFSETs force this plan. Before its first
 -- ANALYZE of a new pool the planner takes ten thousand rows for thirty, and would join each with each.
-WITH {weights}, scored AS (
+WITH {weights}, first AS MATERIALIZED (
     SELECT number, part, {score} AS score
-    FROM (SELECT term, weight, slope FROM weighed WHERE is_read OFFSET 0) AS read
+    FROM (SELECT term, weight, slope FROM weighed WHERE is_read AND NOT is_late OFFSET 0) AS read
     CROSS JOIN LATERAL (
         SELECT number, part, frequency, length FROM postings WHERE tier = %(tier)s AND term = read.term OFFSET 0
     ) AS held
-    GROUP BY number, part
+    GROUP BY number, part ORDER BY 3 DESC, number DESC LIMIT (SELECT kept FROM asked)
+), scored AS (
+    SELECT number, part, score + CASE WHEN (SELECT has_late FROM asked) THEN (
+        SELECT coalesce({score}, 0)
+        FROM (SELECT * FROM weighed WHERE is_late OFFSET 0) AS late
+        CROSS JOIN LATERAL (
+            SELECT frequency, length FROM postings
+            WHERE tier = %(tier)s AND term = late.term AND number = first.number AND part = first.part OFFSET 0
+        ) AS held
+    ) ELSE 0 END AS score
+    FROM first
 ), ranked AS (
     -- A text is ranked by its best part, whose place is in the lowest 16 bits.
-    SELECT number, max(score << 16 | part) AS best
-    FROM (SELECT * FROM scored ORDER BY score DESC, number DESC LIMIT %(ranked)s) AS parts
-    GROUP BY number
+    SELECT number, max(score << 16 | part) AS best FROM scored GROUP BY number
 ), best AS MATERIALIZED (
     SELECT seen.id, ranked.number, ranked.part, ranked.score
     FROM (
@@ -173,7 +203,7 @@ WITH {weights}, scored AS (
     ) AS ranked
     CROSS JOIN LATERAL (SELECT t.id FROM {{tier}_seen} AS t WHERE t.number = ranked.number OFFSET 0) AS seen
     ORDER BY ranked.score DESC, ranked.number DESC
-    LIMIT CASE WHEN (SELECT is_read FROM asked) THEN %(limit)s::int ELSE %(looked_up)s::int END
+    LIMIT (SELECT wanted FROM asked)
 ), found AS (
     SELECT id, number, best.score + rest.score AS score, EXISTS (
                SELECT FROM (SELECT term FROM weighed WHERE is_rare_name OFFSET 0) AS name
@@ -194,9 +224,12 @@ WITH {weights}, scored AS (
 )
 SELECT id, number, (found.score / 1e7 / ideal.score)::float8 AS score, named, weights, mean_terms,
        ideal.score AS ideal, known, unknown,
-       is_whole OR (SELECT count(*) FROM best)
-                   >= CASE WHEN is_read THEN %(limit)s::int ELSE %(looked_up)s::int END AS is_enough
-FROM asked CROSS JOIN ideal LEFT JOIN found ON true
+       is_whole OR is_full AS is_enough,
+       NOT has_late OR (is_full AND last > most_late + least) AS is_exact
+FROM asked CROSS JOIN ideal
+CROSS JOIN LATERAL (SELECT count(*) >= wanted AS is_full, min(score) AS last FROM best) AS looked_up
+CROSS JOIN LATERAL (SELECT CASE WHEN count(*) < kept THEN 0 ELSE min(score) END AS least FROM first) AS left_out
+LEFT JOIN found ON true
 ORDER BY 3 DESC, number DESC
 
 -- name: keyword_{tier}_in_scope
@@ -218,7 +251,7 @@ WITH {weights}, best AS MATERIALIZED (
     GROUP BY t.id, number ORDER BY 3 DESC, number DESC LIMIT %(limit)s
 )
 SELECT id, number, (found.score / 1e7 / ideal.score)::float8 AS score, named, weights, mean_terms,
-       ideal.score AS ideal, known, unknown, true AS is_enough
+       ideal.score AS ideal, known, unknown, true AS is_enough, true AS is_exact
 FROM asked CROSS JOIN ideal LEFT JOIN found ON true
 ORDER BY 3 DESC, number DESC
 
