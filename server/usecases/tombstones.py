@@ -103,14 +103,12 @@ def _hashes_of_messages(
     """Return the hashes of messages: whether they hold only for what was said up to now."""
     hashes: dict[bytes, bool] = {}
     for one in found:
-        telling = named and (
-            is_one_of_its_kind(one.text, one.content)
-            or phrases.found_in(one.text)
-            or phrases.found_in_json(list[Json](one.content))
+        telling = is_one_of_its_kind(one.text, one.content) or (
+            named and (phrases.found_in(one.text) or phrases.found_in_json(list[Json](one.content)))
         )
         digest = digests.of_message(one.content_hash)
         hashes[digest] = hashes.get(digest, True) and not telling
-        hashes[digests.of_sent(one.content_hash, one.external_id)] = not named
+        hashes[digests.of_sent(one.content_hash, one.external_id)] = False
     return hashes
 
 

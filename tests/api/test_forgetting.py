@@ -187,6 +187,28 @@ async def test_an_import_says_how_many_memories_it_leaves_out(client: httpx2.Asy
     assert (report["new"]["memory"], report["known"]["memory"], report["forgotten"]) == (0, 1, 1)
 
 
+async def test_a_forgotten_session_stays_forgotten_as_another_one_without_times(
+    client: httpx2.AsyncClient, owner_url: str
+) -> None:
+    call = [{"type": "tool_use", "id": "t1", "name": "Bash", "input": {"command": "open Xanadu"}}]
+    told = [
+        {"external_id": "m1", "role": "user", "content": "Our vault is called Xanadu."},
+        {
+            "external_id": "m2",
+            "role": "assistant",
+            "content": "Xanadu is the vault below the old mill; its northern hinge needs fresh oil every winter.",
+        },
+        {"external_id": "m3", "role": "assistant", "content": call},
+    ]
+    session = await opened(client, "first")
+    await said(client, session, *told)
+    await forgotten(client, session_id=session)
+    await said(client, await opened(client, "under another name"), *told)
+    renamed = [one | {"external_id": f"new {one['external_id']}"} for one in told[1:]]
+    await said(client, await opened(client, "with other ids"), *renamed)
+    assert "xanadu" not in dump(owner_url).lower()
+
+
 async def test_forgetting_in_a_misspelt_project_is_refused_with_similar_names(
     client: httpx2.AsyncClient,
 ) -> None:
