@@ -22,8 +22,9 @@ from evals.scoring.meaning import Meaning
 from tests.support.bundled_model import BundledModel
 from tests.support.clock import FakeClock
 from tests.support.forked_run import ForkedRun
+from tests.support.forks import parent_of_commands
 from tests.support.kept_servers import KeptDatabase, KeptServer, KeptServers
-from tests.support.made import FAST, begin_run, end_run, made_at, make_database_early, scratch, shared_folder
+from tests.support.made import FAST, begin_run, beside, end_run, first_database, made_at, scratch, shared_folder
 from tests.support.model_server import ModelServer, model_server
 from tests.support.waiting import PATIENCE
 
@@ -45,7 +46,8 @@ def pytest_configure(config: pytest.Config) -> None:
     if config.option.processes > 1:
         config.pluginmanager.register(ForkedRun(config, config.option.processes))
         if config.args_source is config.ArgsSource.TESTPATHS:
-            make_database_early()
+            # One core would have nothing to do while the tests are collected.
+            beside(parent_of_commands, first_database)
 
 
 @pytest.hookimpl(wrapper=True)

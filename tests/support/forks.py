@@ -77,7 +77,7 @@ class Forked:
         asked["user"] = user
         data = json.dumps(asked).encode()
         self._connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self._connection.connect(_parent())
+        self._connection.connect(parent_of_commands())
         socket.send_fds(self._connection, [len(data).to_bytes(_LENGTH)], streams)
         self._connection.sendall(data)
         self._answers = self._connection.makefile()
@@ -132,11 +132,11 @@ def run_forked(
 
 def forked_command(*arguments: str, directory: Path = _ROOT) -> list[str]:
     """Return the words that start a command for a client which starts its servers itself."""
-    return [sys.executable, "-S", "-E", str(_PROGRAM), _parent(), str(directory), *arguments]
+    return [sys.executable, "-S", "-E", str(_PROGRAM), parent_of_commands(), str(directory), *arguments]
 
 
 @cache
-def _parent() -> str:
+def parent_of_commands() -> str:
     """Start the process that the commands of a run are forked from, unless it runs, and return its address."""
     path = str(shared_folder() / "forks")
     with once("forks") as missing:

@@ -8,7 +8,7 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -45,13 +45,14 @@ def leave_run() -> None:
         os.close(_held.pop())
 
 
-def make_database_early() -> None:
-    """Begin to make the first database in a process of its own."""
+def beside(*steps: Callable[[], object]) -> None:
+    """Begin to do what the tests will need, in a process of its own."""
     if not os.fork():
         try:
             leave_run()
-            _made()
-        finally:  # a test that needs the database tries again, and reports what is wrong
+            for step in steps:
+                step()
+        finally:  # a test that needs it tries again, and reports what is wrong
             os._exit(0)
 
 
@@ -77,12 +78,13 @@ def once(name: str) -> Generator[bool]:
 
 def made_at(data_dir: Path) -> str:
     """Make a data directory with a migrated database, as a server would have made it, and return its path."""
-    subprocess.run(["cp", "-a", _made(), data_dir], check=True)
+    subprocess.run(["cp", "-a", first_database(), data_dir], check=True)
     return str(data_dir)
 
 
 @cache
-def _made() -> Path:
+def first_database() -> Path:
+    """Make the first database of the run, unless it exists, and return its data directory."""
     data_dir = shared_folder() / "d"
     with once("database") as missing:
         if missing:
