@@ -44,7 +44,7 @@ class CaseResult:
         amounts: Mapping[str, float],
         left: Sequence[KeptRow],
     ) -> Self:
-        """Return a result whose lines are the faults of its figures."""
+        """Return a result whose lines name the faults in its figures."""
         by_name = {each.name: each for each in figures}
         lines = [f"{name}: {fault}" for name, each in by_name.items() for fault in each.faults]
         return cls(case, groups, by_name, amounts, lines, left)

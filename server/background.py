@@ -99,7 +99,7 @@ async def run_jobs(parts: Parts) -> None:
 
 
 async def watch_loop(parts: Parts) -> None:
-    """Measure how late the event loop comes to a task, until cancelled."""
+    """Measure the lag of the event loop until cancelled."""
     clock = asyncio.get_running_loop().time
     while True:
         due = clock() + _WATCH_SECONDS

@@ -17,7 +17,7 @@ from evals.retrieval.storing import StoredDataSet
 from evals.serving import Server
 
 FEATURES = ("words", "meaning", "words of neighbours", "meaning of neighbours")
-"""The columns of a question's evidence. Meaning is in deviations, times the weight of the model in the script."""
+"""The columns of a question's evidence. Meaning is in deviations, times the calibrated weight of the text's script."""
 
 
 @dataclass(frozen=True, slots=True)

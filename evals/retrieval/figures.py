@@ -22,7 +22,7 @@ from evals.retrieval.metrics import (
 DEPTHS = (5, 10, 20)
 NDCG_DEPTH = 10
 BUDGETS = (500, 1_000, 2_000)
-"""Tokens of hits that an agent may want to pay for."""
+"""Token budgets that an agent may set for hits."""
 TURNS = (10, 20)
 """Depths in distinct turns: a hit that covers several turns counts as several."""
 

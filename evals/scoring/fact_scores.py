@@ -22,7 +22,7 @@ _NOISE_WORDS = 0.8
 _NOISE_COSINE, _NOISE_LEAD = 0.55, 0.25
 """Cosine from which a part of a row states noise, and the lead that it must have over the nearest lasting fact."""
 _NOISE_CHARACTERS = 0.4
-"""The same for Chinese and Japanese, which the model knows poorly: share of the characters of noise."""
+"""Share of the characters of noise, used for Chinese and Japanese, which the model knows poorly."""
 
 
 def retention(name: str, verdicts: Sequence[AtomVerdict], good: Callable[[AtomVerdict], bool]) -> ScoreFigure:

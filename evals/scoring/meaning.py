@@ -14,7 +14,7 @@ from evals.case_files import Language
 ALONE: Mapping[Language, float] = {"en": 0.72, "de": 0.72, "es": 0.72, "zh": 0.85, "ja": 0.85}
 """Cosine from which two statements mean the same. docs/evals.md explains how it was chosen."""
 BESIDE: Mapping[Language, float] = {"en": 0.5, "de": 0.5, "es": 0.6, "zh": 0.85, "ja": 0.85}
-"""The same if one has all exact words of the other."""
+"""The same cosine for two statements of which one has all exact words of the other."""
 THRESHOLDS = {"cosine": ALONE, "cosine beside what is exact": BESIDE}
 """The thresholds by the names under which reports show them."""
 

@@ -23,7 +23,7 @@ from esker.server.core.clock import system_clock
 from esker.server.core.config.client_settings import INSIDE_HOOK, ClientSettings, state_dir, variable
 from esker.server.core.errors import EskerError
 
-# The variables that the installer fixes by options of the command.
+# Options of the installed command, by the variables that they set.
 _OPTIONS = {"--url": variable("url"), "--state-dir": variable("state_dir")}
 # The most seconds that a client waits for sending. Claude Code gives the end of a session 1.5 seconds.
 _PATIENCE: Mapping[HookStep, float] = {"turn_end": 1.0, "compact": 1.0, "end": 0.8}

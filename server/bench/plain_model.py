@@ -1,4 +1,4 @@
-"""The default model as its library runs it: the floor of every figure that embeds."""
+"""The default model as its library runs it: the least time of every measurement that includes embedding."""
 
 from collections.abc import Sequence
 from time import perf_counter

@@ -42,7 +42,7 @@ async def measure_reembedding(
     with progress.step("Re-embedding", total) as advance:
         for number in range(effort.rounds):
             embedder = make_embedder(place.parts.settings, f"openai:{endpoint}#nothing-{number}")
-            assert embedder is not None  # the setting names one
+            assert embedder is not None  # the setting names an embedder
             began = perf_counter()
             await reembed(place.parts, embedder, _CountingWatcher(advance))
             seconds += perf_counter() - began

@@ -40,7 +40,9 @@ def forget(
         bool | None,
         typer.Option(help="Whether to delete the words of the messages, too. Default: only if no ids are given."),
     ] = None,
-    echoes: Annotated[bool, typer.Option(help="Whether to delete texts that only repeat it, too.")] = True,
+    echoes: Annotated[
+        bool, typer.Option(help="Whether to delete texts that only repeat the forgotten ones, too.")
+    ] = True,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be forgotten.")] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask before words or limits are forgotten.")] = False,
     prove: Annotated[

@@ -250,7 +250,7 @@ class Database:
             with connection.waiting(min(_CHECK_SECONDS, self._answer_seconds)):
                 await connection.execute("")
         except psycopg.Error:
-            # The others have probably gone silent with it.
+            # The other connections of the pool are probably dead, too.
             await self._pool.drain()
             raise
 

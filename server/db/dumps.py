@@ -102,7 +102,7 @@ def _run(command: list[str], url: str, output: IO[bytes], on_table: Callable[[in
     with _started(
         [*command, f"--dbname={make_conninfo('', **parts)}"], output, subprocess.PIPE, environment
     ) as process:
-        assert process.stderr is not None  # it is a pipe
+        assert process.stderr is not None  # stderr is a pipe
         for line in process.stderr:
             text = line.decode("utf-8", "replace").strip()
             last = text if "error: " in text else last

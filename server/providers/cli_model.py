@@ -162,7 +162,7 @@ class CliWire:
 
 
 def cli_wire(name: str, role: str, model: str | None, concurrency: int) -> CliWire:
-    """Return the wire of a client for a role."""
+    """Return how the model of a CLI client is called for a role."""
     client = AGENT_CLIENTS[name]
     return CliWire(client, model or client.usual.get(role), concurrency, os.environ)
 

@@ -73,7 +73,8 @@ class _Tokens:
 
 
 async def model_choices(settings: Settings, environ: Mapping[str, str]) -> list[ModelChoice]:
-    """Return what there is, the simplest first. Asks the usual local addresses, and no model."""
+    """Return the available models, the simplest first. Asks servers at the usual local addresses, but calls no
+    model."""
     found = [
         ModelChoice("nothing", "Transcripts are stored, nothing is observed.", "nothing", _both("off")),
         ModelChoice("rules", "Rules find rulings, outcomes and failures.", "nothing", _both("extractive")),

@@ -44,7 +44,7 @@ class Violation:
     problem: str
     subjects: list[str]
     complete: bool
-    """Whether `subjects` names all records that break it."""
+    """Whether `subjects` names all records that break the invariant."""
 
     @property
     def is_repaired(self) -> bool:

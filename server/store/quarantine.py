@@ -49,7 +49,7 @@ async def memories_in(connection: Connection, quarantine: Quarantine) -> set[str
 
 
 async def sessions_in(connection: Connection, quarantine: Quarantine) -> set[str]:
-    """Return the ids of sessions with messages within its limits that are not in one yet."""
+    """Return the ids of sessions with messages within a quarantine's limits that no quarantine contains yet."""
     return {str(row[0]) for row in await (await connection.execute(SQL["sessions"], _limits(quarantine))).fetchall()}
 
 

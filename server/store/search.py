@@ -68,7 +68,7 @@ class QueryTerms:
 class TermBudget:
     """How many postings of a query are read, beginning with the rarest term.
 
-    A term is read while fewer than `enough` postings have been read, or if at most `most` have been with its own.
+    A term is read while fewer than `enough` postings have been read, or if its own leave the total at or below `most`.
     The best `ranked` parts are kept for each wanted text. If terms are left, they are looked up in the best `looked_up`
     texts for each wanted one. Of the terms that are read, the commonest `may_be_late`: they are only looked up in the
     best parts by the others, which is exact if no other part can be among the best.

@@ -53,7 +53,7 @@ _WORDS: Mapping[str, str] = {
     "observation_groups.cwd": "directory",
     "session_events.dedupe_key": "id",
 }
-"""The documentation's words for tables and columns with other names."""
+"""The names that the documentation uses for tables and columns, where these differ."""
 
 _KEYS: Mapping[str, tuple[str, ...]] = {
     "memories": ("id",),

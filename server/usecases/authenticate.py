@@ -150,7 +150,7 @@ async def create_key(
             now=now,
             expires=expires,
         )
-        # The names are in the list of keys: the audit trail has no words.
+        # The audit trail contains no words, so it says only that names are bound; the list of keys shows them.
         bound: list[Json] = [name for name, value in (("client", client), ("project", project)) if value]
         await audit.insert(connection, "operator", "key.create", made.id, {"bound": bound} if bound else {}, now)
     return made

@@ -16,7 +16,7 @@ EventKind = Literal["compaction_pending", "session_end", "turn_end", "evicted"]
 
 @dataclass(frozen=True, slots=True)
 class EventReport:
-    """The effect of an event. `repeated`: it was reported before, so nothing was done."""
+    """The effect of an event. `repeated`: the event was reported before, so nothing was done."""
 
     received: EventKind
     repeated: bool

@@ -62,7 +62,7 @@ class ClaudeEvents(Strict):
 
 
 class ClaudeSettings(Strict):
-    """settings.json."""
+    """The contents of settings.json."""
 
     hooks: ClaudeEvents
 
@@ -108,7 +108,7 @@ class CodexEvents(Strict):
 
 
 class CodexHooks(Strict):
-    """hooks.json."""
+    """The contents of hooks.json."""
 
     hooks: CodexEvents
 
@@ -160,7 +160,7 @@ class GeminiServer(Strict):
 
 
 class GeminiSettings(Strict):
-    """settings.json."""
+    """The contents of settings.json."""
 
     mcpServers: dict[str, GeminiServer]
     hooks: GeminiEvents
@@ -183,7 +183,7 @@ class CursorEvents(Strict):
 
 
 class CursorHooks(Strict):
-    """hooks.json."""
+    """The contents of hooks.json."""
 
     version: Literal[1]
     hooks: CursorEvents
@@ -197,7 +197,7 @@ class CursorServer(Strict):
 
 
 class CursorServers(Strict):
-    """mcp.json."""
+    """The contents of mcp.json."""
 
     mcpServers: dict[str, CursorServer]
 
@@ -216,7 +216,7 @@ class PiServer(Strict):
 
 
 class PiServers(Strict):
-    """mcp.json."""
+    """The contents of mcp.json."""
 
     mcpServers: dict[str, PiServer]
 
@@ -233,7 +233,7 @@ class CopilotServer(Strict):
 
 
 class CopilotServers(Strict):
-    """mcp-config.json."""
+    """The contents of mcp-config.json."""
 
     mcpServers: dict[str, CopilotServer]
 
@@ -274,7 +274,7 @@ class OpenCodeServer(Strict):
 
 
 class OpenCodeConfig(Strict):
-    """opencode.json."""
+    """The contents of opencode.json."""
 
     mcp: dict[str, OpenCodeServer]
 

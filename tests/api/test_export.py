@@ -99,7 +99,7 @@ def other_owner_url(other_server: KeptServer) -> str:
 
 @pytest.fixture
 async def other(other_server: KeptServer) -> AsyncGenerator[httpx2.AsyncClient]:
-    """A client of it."""
+    """A client of the other server."""
     async with httpx2.AsyncClient(base_url=other_server.url, timeout=PATIENCE) as client:
         yield client
 

@@ -49,7 +49,7 @@ def test_the_demo_uses_its_own_data_directory_and_a_second_run_changes_nothing(
 
     second = esker("demo", "--data-dir", first["data_dir"], ESKER_EMBEDDER="none")
     assert second.returncode == 0, second.stderr
-    # Where no terminal shows bars, each step is a line when it begins.
+    # Without a terminal for progress bars, a line announces each step.
     assert second.stderr.startswith("Starting Postgres and the server …\nStarting Postgres and the server: 1 of 1")
     shown = one_line(second.stdout)
     for part in (

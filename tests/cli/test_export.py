@@ -124,7 +124,7 @@ def test_an_import_can_be_completed_after_the_server_was_killed(tmp_path: Path, 
     texts = notes_file(1_500)
     file.write_bytes(b"".join(texts))
     made_at(data_dir / "d")
-    # A small limit on bodies makes an import of many requests out of few notes.
+    # With a small limit on bodies, an import of few notes takes many requests.
     with served("--data-dir", str(data_dir / "d"), ESKER_MAX_BODY_BYTES="16384") as (process, said):
         env = {"ESKER_URL": said["url"]}
         command = [sys.executable, "-P", "-m", "esker", "import", "jsonl", str(file)]

@@ -12,7 +12,7 @@ _VERSIONS = Path(__file__).with_name("versions.toml")
 _NUMBER = re.compile(r"\d+\.\d+\.\d+")
 # A registry that does not answer is asked twice, for half a minute each.
 _PATIENCE = ("--fetch-retries=1", "--fetch-timeout=30000")
-# Seconds for the largest package over a slow line, and for a client that says its version.
+# Seconds for the largest package over a slow line, and for a client to print its version.
 _INSTALL_SECONDS = 900
 _VERSION_SECONDS = 120
 

@@ -99,7 +99,7 @@ class ForkedRun:
         waiting = self._light or self._heavy if process.number % 2 else self._heavy or self._light
         batch = waiting.popleft() if waiting else deque[int]()
         process.batches.append(batch)
-        with suppress(BrokenPipeError, ConnectionResetError):  # its end is noticed where it is heard
+        with suppress(BrokenPipeError, ConnectionResetError):  # `_hear` notices its end
             process.connection.send([*batch])
 
     def _hear(self, process: _Process) -> None:

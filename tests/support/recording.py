@@ -62,7 +62,7 @@ def recording(url: str) -> Generator[Recorder]:
         do_GET = do_POST = _pass_on  # noqa: N815 - the names that http.server looks for
 
         def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
-            """Say nothing."""
+            """Log nothing."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), PassingHandler) as server:
         server.daemon_threads = True

@@ -27,7 +27,7 @@ class Door:
             await asyncio.sleep(0)
 
     async def end(self, caller: Caller) -> None:
-        """End a request of a caller, and let the next one write down that it was admitted."""
+        """End a request of a caller, and let the next request record that it was admitted."""
         self.admission.leave(caller)
         await _settle()
 

@@ -295,7 +295,7 @@ async def forked(client: ScriptedClient) -> list[psutil.Process]:
 
 
 async def living(processes: list[psutil.Process]) -> list[psutil.Process]:
-    """Return the processes that are not dead after a while, which is short if all are."""
+    """Wait up to 20 seconds for processes to end; return those that still run."""
     _, alive = await asyncio.to_thread(psutil.wait_procs, processes, 20)
     return [each for each in alive if each.is_running() and each.status() != psutil.STATUS_ZOMBIE]
 

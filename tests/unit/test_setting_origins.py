@@ -1,4 +1,4 @@
-"""`esker config` says of each setting what holds and from where, and shows no secret."""
+"""`esker config` shows the value and the origin of each setting, and no secret."""
 
 import json
 from pathlib import Path

@@ -68,7 +68,7 @@ async def embedder(endpoint: EmbeddingServer) -> AsyncGenerator[RemoteEmbedder]:
 
 @pytest.fixture
 async def space(parts: Parts, embedder: RemoteEmbedder) -> Space:
-    """Its space, known to every pool."""
+    """The space of the embedder, known to every pool."""
     return await known_space(parts, embedder)
 
 

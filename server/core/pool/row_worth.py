@@ -23,7 +23,7 @@ _LASTS = Cue(*words("observer.preference"), *words("observer.constraint"))
 def worthless(content: str, kind: Kind) -> Worthless | None:
     """Return why a row is not worth its tokens, judged by itself; None if nothing speaks against it.
 
-    A note is written on purpose, so it is not an order.
+    A row of the kind `manual` is written on purpose, so it is never taken for an order.
     """
     if kind != "manual" and _is_order(content):
         return "order"
