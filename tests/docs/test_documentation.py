@@ -157,7 +157,7 @@ def test_a_lock_pins_every_package_with_its_hashes_and_names_no_path_or_index(fi
 def declared(*lists: list[str]) -> set[str]:
     """Return the names of required packages but torch, which has no hash."""
     required = [requirement for each in lists for requirement in each if not requirement.startswith("esker[")]
-    return {re.split(r"[\[<>=; ]", each)[0].lower().replace("_", "-") for each in required} - {"torch"}
+    return {re.sub(r"[-_.]+", "-", re.split(r"[\[<>=; ]", each)[0].lower()) for each in required} - {"torch"}
 
 
 def test_the_locks_have_every_dependency_that_is_declared() -> None:
