@@ -173,7 +173,7 @@ def test_the_answer_comes_back_as_it_was_sent() -> None:
 
 
 def test_a_session_has_one_pack_until_its_tail_moves() -> None:
-    first, moved = Compared([], "a"), Compared([], "b", 20, "turn 21")
+    first, moved = Compared([], "a"), Compared([], "b", 20)
     assert [*pack_faults([first, first, moved, moved])] == []
     assert [*pack_faults([first, Compared([], "b")])] == ["the pack changed within the session"]
     assert [*pack_faults([first, Compared()])] == ["1 of 2 requests have no pack"]

@@ -35,7 +35,6 @@ class Compared:
     faults: list[str] = field(default_factory=list[str])
     pack: str | None = None
     left_out: int = 0
-    tail: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,7 +215,7 @@ def _left_out(form: _Form, before: str, rest: str, faults: list[str], pack: str 
         faults.append(f"results without their calls: {', '.join(sorted(alone))}")
     if alone := (set(_calls(left)) - set(_results(left))) - (set(_calls(whole)) - set(_results(whole))):
         faults.append(f"calls without their results: {', '.join(sorted(alone))}")
-    return Compared(faults, pack, start - head, json.dumps(whole[start]))
+    return Compared(faults, pack, start - head)
 
 
 def _alike(one: str, other: str) -> int:
@@ -279,5 +278,5 @@ def pack_faults(compared: Sequence[Compared]) -> Iterator[str]:
         yield f"{without} of {len(compared)} requests have no pack"
     packed = [each for each in compared if each.pack is not None]
     for one, next_one in pairwise(packed):
-        if one.pack != next_one.pack and one.tail == next_one.tail:
+        if one.pack != next_one.pack and one.left_out == next_one.left_out:
             yield "the pack changed within the session"

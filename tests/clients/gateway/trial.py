@@ -72,6 +72,8 @@ class GatewayTrial:
         yield "no key", *self._keyless(key)
 
     def _say(self, prompt: str, *, begins: bool = False) -> Run:
+        # Two sessions that begin with the same words would be one that goes on, if their client does not name them.
+        prompt = f"Mode {self._mode}. {prompt}" if begins else prompt
         self._prompts.append(prompt)
         run = self._agent.start(prompt) if begins else self._agent.resume(prompt)
         self._expect(run, prompt)

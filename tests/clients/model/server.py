@@ -15,8 +15,8 @@ from tests.clients.http import Handler
 from tests.clients.model import chat, gemini, messages, responses
 from tests.clients.model.script import Said
 
-# Requests whose body has this word get the failures that are waiting.
-_STUMBLES = b"STUMBLE"
+# Requests with this word and with tools, as those of a conversation have, get the failures that are waiting.
+_STUMBLES, _TOOLS = b"STUMBLE", b'"tools"'
 # Seconds for which a model that was told to stop waits for its client to go.
 _HELD_SECONDS = 60
 _MODELS = {"object": "list", "data": [{"id": "scripted", "object": "model"}], "models": []}
@@ -34,8 +34,9 @@ class Failure:
 class ModelAsked:
     """The address of the model, the requests that it has answered, and what it said.
 
-    `exchanges` are all requests as they came. `failures` are given one by one to requests that say STUMBLE. The model
-    sets `holds` when it has stopped in the middle of an answer, and `let_go` when the client then went away.
+    `exchanges` are all requests as they came. `failures` are given one by one to requests of a conversation that say
+    STUMBLE. The model sets `holds` when it has stopped in the middle of an answer, and `let_go` when the client then
+    went away.
     """
 
     url: str = ""
@@ -109,7 +110,8 @@ class _Handler(Handler):
         protocol = _protocol(path)
         if protocol is None:
             return self._json(404, {"error": {"type": "not_found_error", "message": path}})
-        failure = self.model.failures.pop(0) if self.model.failures and _STUMBLES in raw else None
+        stumbles = self.model.failures and _STUMBLES in raw and _TOOLS in raw
+        failure = self.model.failures.pop(0) if stumbles else None
         if failure and failure.status != HTTPStatus.OK:
             return self._fail(failure)
         body: dict[str, Any] = json.loads(raw or b"{}")
