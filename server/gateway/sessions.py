@@ -12,6 +12,8 @@ from esker.server.gateway.records import Turn
 from esker.server.usecases.told_twice import GATEWAY_IDS
 
 _MOST_HISTORIES = 50_000
+# Turns in a row by which a conversation is known again whose beginning is left out.
+_IN_A_ROW = 6
 _MOST_SUMMARIES = 1_000
 
 
@@ -27,12 +29,16 @@ class Histories:
 
     A request that continues the latest history of a session belongs to it, and so does one that has its latest turn:
     clients write some turns in another way when they resume. One that continues an earlier history is a fork or a
-    rewind, and begins a session. One without a known turn belongs to the session whose summary it repeats.
+    rewind, and begins a session, unless all that it leaves out is a prompt that got no answer. One without a known
+    history belongs to the session whose latest turns or whose summary it has.
     """
 
     def __init__(self) -> None:
         self._sessions: OrderedDict[tuple[str, str], str] = OrderedDict()
         self._latest: dict[tuple[str, str], KnownTurn] = {}
+        # The history up to the latest answer of each session, and the sessions by their latest turns in a row.
+        self._answered: dict[tuple[str, str], str] = {}
+        self._ends: OrderedDict[tuple[str, str], str] = OrderedDict()
         self._summaries: OrderedDict[tuple[str, str], str] = OrderedDict()
 
     def place(self, owner: str, turns: Sequence[KnownTurn], said: Sequence[Turn] = ()) -> Place | None:
@@ -47,8 +53,12 @@ class Histories:
             latest = self._latest.get((owner, session))
             if latest and latest.said in {turn.said for turn in turns[place:]}:
                 return Place(session)
+            if self._answered.get((owner, session)) == turns[place].history:
+                return Place(session)
             return Place(new_session(), is_fork=True)
-        return self._summarised(owner, said)
+        ends = (self._ends.get((owner, end)) for end in reversed(_ends(turns)))
+        session = next(filter(None, ends), None)
+        return Place(session) if session else self._summarised(owner, said)
 
     def note(self, owner: str, session: str, turns: Sequence[KnownTurn]) -> None:
         """Remember the history of a session as its latest."""
@@ -56,6 +66,13 @@ class Histories:
             return
         latest = replace(turns[-1], content=())
         self._latest[owner, session] = latest
+        answers = (turn.history for turn in reversed(turns) if turn.role == "assistant")
+        self._answered[owner, session] = next(answers, "")
+        for end in _ends(turns)[-1:]:
+            self._ends[owner, end] = session
+            self._ends.move_to_end((owner, end))
+        if len(self._ends) > _MOST_HISTORIES:
+            self._ends.popitem(last=False)
         self._sessions[owner, latest.history] = session
         self._sessions.move_to_end((owner, latest.history))
         while len(self._sessions) > _MOST_HISTORIES:
@@ -63,6 +80,7 @@ class Histories:
             known = self._latest.get((its_owner, forgotten))
             if known and known.history == history:
                 del self._latest[its_owner, forgotten]
+                self._answered.pop((its_owner, forgotten), None)
 
     def _summarised(self, owner: str, turns: Sequence[Turn]) -> Place | None:
         """Return the session of which the user's turns repeat a summary, or None."""
@@ -79,6 +97,12 @@ class Histories:
             self._summaries.move_to_end((owner, part))
         if len(self._summaries) > _MOST_SUMMARIES:
             self._summaries.popitem(last=False)
+
+
+def _ends(turns: Sequence[KnownTurn]) -> list[str]:
+    """Return what each few turns in a row are known by."""
+    said = [turn.said for turn in turns]
+    return [" ".join(said[place - _IN_A_ROW : place]) for place in range(_IN_A_ROW, len(said) + 1)]
 
 
 def new_session() -> str:

@@ -105,6 +105,25 @@ def test_a_conversation_that_begins_with_a_summary_is_in_the_session_that_was_su
     assert histories.place(OWNER, identified(said("Hi.")), said("Hi.")) is None
 
 
+def test_a_conversation_whose_beginning_is_left_out_is_known_by_its_latest_turns() -> None:
+    histories = Histories()
+    whole = said(*(f"part {n}" for n in range(20)))
+    histories.note(OWNER, "one", identified(whole))
+    assert histories.place(OWNER, identified([*whole[12:], *said("Go on.")])) == Place("one")
+    assert histories.place(OWNER, identified([*whole[16:], *said("Go on.")])) is None
+
+
+def test_a_prompt_that_got_no_answer_may_be_left_out_of_the_conversation() -> None:
+    histories = Histories()
+    for words in (("Hi", "Hello"), ("Hi", "Hello", "Fail.")):
+        histories.note(OWNER, "one", identified(said(*words)))
+    assert histories.place(OWNER, identified(said("Hi", "Hello", "Try again."))) == Place("one")
+    histories.note(OWNER, "one", identified(said("Hi", "Hello", "Try again.", "Done.")))
+    place = histories.place(OWNER, identified(said("Hi", "Hello", "Something else.")))
+    assert place is not None
+    assert place.is_fork
+
+
 def test_turns_in_which_nothing_was_said_are_left_out() -> None:
     reminder = Turn("user", [{"type": "text", "text": "<system-reminder>\nbe brief\n</system-reminder>"}])
     assert ids([reminder, *said("Hi")]) == ids(said("Hi"))
