@@ -59,6 +59,13 @@ def test_a_pack_at_its_place_is_no_fault() -> None:
     assert compared("pack", BEFORE, with_pack(BEFORE)) == Compared([], PACK)
 
 
+def test_a_pack_stands_behind_the_prompt_if_a_mark_of_the_conversation_covers_it() -> None:
+    marked = {"role": "user", "content": [{"type": "text", "text": "Go on.", **MARK}]}
+    body = {**BEFORE, "messages": [*BEFORE["messages"], marked]}
+    assert compared("pack", body, with_pack(body, place=2)).faults == []
+    assert compared("pack", body, with_pack(body)).faults == ["the pack is not where it was promised"]
+
+
 @pytest.mark.parametrize("mode", ["off", "watch"])
 def test_no_byte_may_differ_in_the_modes_that_change_nothing(mode: str) -> None:
     assert compared(mode, BEFORE, BEFORE).faults == []

@@ -17,6 +17,8 @@ Items = list[Body]
 
 MOST_BREAKPOINTS = 4
 LEAST_TAIL = 12
+# Clients mark one of so many messages at the end of a conversation.
+_LAST = 4
 # They concern one connection, are written anew, or are Esker's own.
 _NOT_SENT_ON = frozenset(
     "connection keep-alive proxy-authenticate proxy-authorization proxy-connection te trailer transfer-encoding upgrade"
@@ -43,7 +45,7 @@ class _Form:
 
     history: str
     list_of: Callable[[Body], Items]
-    place: Callable[[Items], int]
+    place: Callable[[Items, Body], int]
     item: Callable[[str, Items], Body]
     words: Callable[[Body], Any]
 
@@ -52,9 +54,13 @@ def _after_the_instructions(messages: Items) -> int:
     return len([*takewhile(lambda each: each.get("role") in _INSTRUCTING, messages)])
 
 
-def _before_the_last_mark(system: Items) -> int:
+def _at_the_last_mark(system: Items, body: Body) -> int:
+    """Return the place behind the last block with a breakpoint if the conversation has one, too, else before it."""
     marks = [place for place, block in enumerate(system) if "cache_control" in block]
-    return max(1, marks[-1]) if marks else len(system)
+    if not marks:
+        return len(system)
+    covers = "cache_control" in body or _breakpoints({"messages": body["messages"][-_LAST:]})
+    return marks[-1] + 1 if covers else max(1, marks[-1])
 
 
 def _system_item(pack: str, system: Items) -> Body:
@@ -75,28 +81,28 @@ _FORMS = {
     "/messages": _Form(
         "messages",
         lambda body: body.get("system") or [],
-        _before_the_last_mark,
+        _at_the_last_mark,
         _system_item,
         lambda item: item.get("text"),
     ),
     "/responses": _Form(
         "input",
         lambda body: body.get("input") or [],
-        lambda _: 0,
+        lambda _, __: 0,
         _developer_item,
         lambda item: item["content"][0].get("text") if isinstance(item.get("content"), list) else None,
     ),
     "/chat/completions": _Form(
         "messages",
         lambda body: body.get("messages") or [],
-        _after_the_instructions,
+        lambda messages, _: _after_the_instructions(messages),
         _chat_item,
         lambda item: item.get("content"),
     ),
     "eneratecontent": _Form(
         "contents",
         lambda body: (body.get("systemInstruction") or {}).get("parts") or [],
-        len,
+        lambda parts, _: len(parts),
         lambda pack, _: {"text": pack},
         lambda item: item.get("text"),
     ),
@@ -172,7 +178,7 @@ def _changed(form: _Form, before: str, after: str, faults: list[str], *, may_lea
     if _breakpoints(new) > MOST_BREAKPOINTS:
         faults.append(f"{_breakpoints(new)} cache breakpoints")
     own, with_pack = form.list_of(old), form.list_of(new)
-    place = form.place(own)
+    place = form.place(own, old)
     pack = form.words(with_pack[place]) if place < len(with_pack) else None
     item = form.item(pack, own) if isinstance(pack, str) else None
     if item is None or with_pack[: place + 2] != [*own[:place], item, *own[place : place + 1]]:
