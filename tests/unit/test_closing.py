@@ -383,3 +383,18 @@ def test_a_list_of_changed_files_is_no_outcome_and_what_was_changed_in_one_is() 
 def test_where_work_was_recorded_does_not_make_a_statement_telling(record: str) -> None:
     assert weight(f"Merged into main: {record}") == weight("Merged into main")
     assert weight(f"Merged `cart.py` into main: {record}") > weight(f"Merged into main: {record}")
+
+
+def test_a_list_of_what_was_removed_leaves_nothing_open_whatever_it_names() -> None:
+    report = (
+        "Removed (Next steps tooling):\n\n- `ts-morph` and `madge` in `tools/analyse.ts`, because nothing imports them"
+    )
+    found = facts(("user", "Tidy up."), ("assistant", report))
+    assert [fact.category for fact in found] == ["outcome"]
+
+
+@pytest.mark.parametrize(
+    "said", ["Tool use: `run_terminal_cmd` in `app.py`", "Agent task list:\n\n- Add `a.py`, `b.py`"]
+)
+def test_what_an_export_puts_in_place_of_a_call_is_no_report(said: str) -> None:
+    assert facts(("user", "Please go ahead."), ("assistant", said)) == []

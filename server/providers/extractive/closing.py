@@ -60,6 +60,8 @@ _LABELLED = re.compile(r"\w+[:：]")
 _FILE = re.compile(
     r"`?[\w./@~-]*[\w\])]\.[A-Za-z]\w{0,4}`?(?![\w.])|`?[\w.@~-]+/[\w./*\[\]@~-]*`?|\([^()\s]*/[^()\s]*\)"
 )
+# Words that exports of transcripts put in place of a call, a list of tasks or an older part.
+_TRANSCRIBED = re.compile(r"\[?(?i:tool use|agent task list|compacted history)\b")
 _ARROW = re.compile(r"→|->|=>")
 _ROWS: dict[Kind, tuple[str, Category]] = {
     "found": (labels.FOUND, "fact"),
@@ -201,7 +203,7 @@ def _report(said: Statement) -> _Report | None:
     text = text.rstrip(":： ")
     orders = kind == "found" and not said.is_item and cues.REQUEST.search(text) and not _LABELLED.match(text)
     says_nothing = orders or cues.PASSING.search(text) or _instructs(text) or _introduces_steps(said)
-    if _is_heading(text) or (kind != "proposed" and says_nothing):
+    if _is_heading(text) or any(map(_TRANSCRIBED.match, (text, said.topic))) or (kind != "proposed" and says_nothing):
         return None
     above = _above(said, text)
     if (kind == "done" and _only_files(text)) or (kind == "found" and not above and _only_names(text)):
@@ -264,7 +266,8 @@ def _goes_on(before: str) -> bool:
 def _kind(said: Statement, text: str) -> Kind:
     """Return the kind of a statement: by its own words, else by its heading and introduction."""
     above = f"{' '.join(said.headings[-1:])} {said.topic}"
-    if cues.HEADING_OPEN.search(above) or cues.NEXT_STEP.search(_ASIDE.sub("", _masked(text))):
+    tells_done = cues.HEADING_DONE.match(said.topic or " ".join(said.headings[-1:]))
+    if (cues.HEADING_OPEN.search(above) and not tells_done) or cues.NEXT_STEP.search(_ASIDE.sub("", _masked(text))):
         return "open"
     if _is_proposed(said, text):
         return "proposed"

@@ -11,12 +11,12 @@ _ENDS = (":", ".", "?", "：", "。", "？", "؟")
 # Prompts of shells, and the commands behind them.
 _PROMPT = re.compile(
     r"^\s*(?:(?:\([\w.-]{1,30}\) )?[\w.-]{1,40}@[\w.-]{1,60}[: ].{0,200}?[$#%>](?: |$)"
-    r"|(?:[➜❯»λ]|\$|PS [A-Z]:\\\S*>|[A-Z]:\\\S*>|>>>|In \[\d+\]:)\s)"
+    r"|(?:[➜❯»λ]|\$|PS [A-Z]:\\\S*>|>>>|In \[\d+\]:)\s|[A-Z]:\\[^\s>]*>)"
 )
 # "rows, total = load(path)": the value ends like code.
 _ASSIGNMENT = (
     r"^\s*[\w.]{1,80}(?:\[[^\]\n]{1,80}\])?(?:, [\w.]{1,80}){0,20} ?[-+*/|:]?= ?[\w.]{0,80}"
-    r"[(\[{\"'].{0,2000}[)\]}\"',(\[{]$"
+    r"(?:[(\[{\"'].{0,2000}[)\]}\"',(\[{]|[(\[{])$"
 )
 # Other lines that programs write. Each pattern is anchored, so a line is read once.
 _OUTPUT = tuple(
@@ -50,6 +50,14 @@ _OUTPUT = tuple(
         r"^\s*[A-Z][a-z]{1,30}ing\b.{0,100}\.\.\.$",
         r"^\s*\d+ (?:passed|failed|errors?|warnings?)\b",
         r"^\s*(?:\d+ \||\|? *\^+|~+\^)",
+        # Browser consoles, build tools and error pages.
+        r"^\s*\d?[\w.?=@-]{1,100}\.(?:m?jsx?|tsx?)(?:\?\S{1,60})?:\d+ ?(?:Uncaught|Warning|Error|Failed|\[)",
+        r"^\s*[\w.$<>]{1,80} @ \S{1,100}:\d+",
+        r"^\s*(?:\S{1,200}:\d+ +)?(?:Failed to load resource: |(?:GET|POST|PUT|PATCH|DELETE) \S+ net::ERR_)",
+        r"^\s*(?:[\w.-]{1,40}:\d+ )?\[(?:vite|nodemon|HMR|webpack|[\w-]{1,20} \d+/\d+)\]",
+        r"^\s*(?:#\d+ )?\d+\.\d{2,3} (?:npm|yarn|pnpm|pip|apt)\b",
+        r"^\s*\((?:node:\d+\)|Use `node )",
+        r"^\s*(?:Call Stack|Unhandled Runtime Error)$",
         # Diffs.
         r"^\s*\S.{0,200} \|\s+(?:\d+ [-+]*|Bin\b.*)$",
         r"^\s*\d+ files? changed\b",
