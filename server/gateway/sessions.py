@@ -14,6 +14,8 @@ from esker.server.usecases.told_twice import GATEWAY_IDS
 _MOST_HISTORIES = 50_000
 # Turns in a row by which a conversation is known again whose beginning is left out.
 _IN_A_ROW = 6
+# Turns at the beginning of a conversation among which its summary is.
+_MOST_BEFORE_SUMMARY = 3
 _MOST_SUMMARIES = 1_000
 
 
@@ -46,6 +48,9 @@ class Histories:
 
         `owner` keeps apart what belongs to different pools and clients.
         """
+        if summarised := self._summarised(owner, said[:_MOST_BEFORE_SUMMARY]):
+            # The prompt behind it may be that of another session, too, such as "go on".
+            return summarised
         for place in range(len(turns) - 1, -1, -1):
             session = self._sessions.get((owner, turns[place].history))
             if session is None:
@@ -58,7 +63,7 @@ class Histories:
             return Place(new_session(), is_fork=True)
         ends = (self._ends.get((owner, end)) for end in reversed(_ends(turns)))
         session = next(filter(None, ends), None)
-        return Place(session) if session else self._summarised(owner, said)
+        return Place(session) if session else None
 
     def note(self, owner: str, session: str, turns: Sequence[KnownTurn]) -> None:
         """Remember the history of a session as its latest."""

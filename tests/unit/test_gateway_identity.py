@@ -103,6 +103,9 @@ def test_a_conversation_that_begins_with_a_summary_is_in_the_session_that_was_su
     begun = said("Here is a summary:\nThe shop was built with pnpm, and its tests run with vitest.\n", "Go on.")
     assert histories.place(OWNER, identified(begun), begun) == Place("one")
     assert histories.place(OWNER, identified(said("Hi.")), said("Hi.")) is None
+    # The summary is no turn, and another session begins with the prompt behind it.
+    histories.note(OWNER, "three", identified(said("Go on.", "Done.")))
+    assert histories.place(OWNER, identified(said("Go on.")), begun) == Place("one")
 
 
 def test_a_conversation_whose_beginning_is_left_out_is_known_by_its_latest_turns() -> None:
