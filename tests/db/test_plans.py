@@ -55,6 +55,7 @@ WORDS = {
     "max_parts": 20,
     "enough": 2_000,
     "most": 20_000,
+    "may_be_late": True,
 }
 MODES = get_args(PlanMode)
 STATEMENTS: dict[str, tuple[str, dict[str, Any]]] = {
