@@ -23,6 +23,8 @@ _HEAVY = frozenset({"minilm", "meaning", "loads_library"})
 """Fixtures with which a process imports torch, which costs it seconds once; the tests of such files share processes."""
 _IN_HAND = 2
 """Batches that a process has: the one that it runs, and the next, whose first test it must know to keep fixtures."""
+_LEFT_OPEN: list[object] = []
+"""The first process's capture of output: a library may have kept the standard error of its import, and write to it."""
 _SLOW_STEP_SECONDS = 0.05
 """Seconds from which the setup or teardown of a test is reported, for `--durations`."""
 
@@ -195,7 +197,9 @@ def _be(number: int, config: pytest.Config, items: Sequence[pytest.Item], connec
 def _take_own_files(number: int, config: pytest.Config) -> None:
     """Let this process capture output apart from the others, print nothing, and have its own temporary folders."""
     capture: Any = config.pluginmanager.getplugin("capturemanager")
-    capture.stop_global_capturing()
+    capture.suspend_global_capture()
+    _LEFT_OPEN.append(capture._global_capturing)
+    capture._global_capturing = None
     nowhere = os.open(os.devnull, os.O_RDWR)
     os.dup2(nowhere, 0)
     os.dup2(nowhere, 1)

@@ -247,6 +247,9 @@ def _become(asked: dict[str, Any], streams: Sequence[int]) -> None:
     os.environ.clear()
     os.environ.update(asked["environment"])
     time.tzset()
+    # A run that outlives its terminal (`nohup make test`) ignores them, and so would its commands.
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     os.chdir(asked["directory"])
     if (user := asked.get("user")) is not None:
         os.setgroups([])
