@@ -27,7 +27,11 @@ def test_passes(number, tmp_path):
 """
 _TESTS = f"""
 {_OTHERS}
+import subprocess, sys
+KEPT = sys.stderr  # as a default argument keeps it
+
 def test_fails():
+    subprocess.run(["true"], stderr=KEPT, check=True)
     print("said by the test that fails")
     assert False
 
