@@ -129,6 +129,18 @@ def test_ordinary_text_is_unchanged(text: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("Set API_TOKEN=abcDEF123456789xyz. Never deploy on Fridays.", "]. Never deploy on Fridays."),
+        ("DB_PASSWORD=Winter2024!.\nNever deploy.", "].\nNever deploy."),
+        ("token=abc1234567890def。次のリリースは木曜日。", "]。次のリリースは木曜日。"),
+    ],
+)
+def test_the_sentence_behind_a_setting_stays_a_sentence_of_its_own(text: str, kept: str) -> None:
+    assert redact(text).endswith(kept)
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "My new password is Trout77lake.",

@@ -52,7 +52,7 @@ _ELEMENT = Pattern(r"(?:[ \t][^<>\n]{0,200})?>\s{0,80}(?P<value>[^<\n]{1,4096})"
 _OPENING = Pattern(r"(?P<prefix>[A-Za-z@$]{0,2}+)(?P<slashes>\\{0,8}+)(?P<quote>\"\"\"|'''|[\"'`“„«「『‘])")
 _CLOSING = {"“": "”", "„": "“", "«": "»", "「": "」", "『": "』", "‘": "’"}
 _BARE = Pattern(rf"[^\s\"'`,;<>(){{}}\[\]|\\&”»」，。、]{{1,{_LONGEST_VALUE}}}+")
-_LINE = Pattern(rf"[^\s\"'`;|&<>”»」]{{1,{_LONGEST_VALUE}}}+")
+_LINE = Pattern(rf"[^\s\"'`;|&<>”»」，。、！？；]{{1,{_LONGEST_VALUE}}}+")
 _MORE = Pattern(r"[^\s\"'`,;<>(){}\[\]|\\&]*+")
 _LINE_START = Pattern(
     r"(?:[ \t+>-]{0,40}|[ \t]{0,20}\d{1,6}[ \t:|]{1,8})"
@@ -203,7 +203,7 @@ def read_value(text: str, place: int, line: bool = False) -> Value | None:
     if not found:
         return None
     end = found.end()
-    while end > place + 1 and text[end - 1] in (",:" if line else ".,;:?"):
+    while end > place + 1 and text[end - 1] in (".,:" if line else ".,;:?"):
         end -= 1
     return Value(place, end, Form.LINE if line else Form.BARE, text[found.end() : found.end() + 1] in tuple("([{"))
 
