@@ -30,7 +30,7 @@ class HiddenCalls:
     def note(self, sender: str, history: str, hidden: Sequence[Json]) -> None:
         """Remember what was hidden before an answer; `history` is that of the first turn of the answer."""
         self._drop((sender, history))
-        written = tuple(json.dumps(item, ensure_ascii=False) for item in hidden)
+        written = tuple(map(json.dumps, hidden))
         self._items[sender, history] = written
         self._bytes += _size(written)
         while self._bytes > self._most_bytes:

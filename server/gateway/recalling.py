@@ -141,7 +141,7 @@ class Recalling:
                     await client.pass_back(answer)
                     return
             if chain.is_changed:
-                raw = json.dumps(chain.splice.document(), ensure_ascii=False).encode()
+                raw = json.dumps(chain.splice.document()).encode()
                 client.copy.used, client.copy.further_tokens = chain.used, chain.further_tokens
                 await self._note(chain, answer, raw)
             await client.start(answer, len(raw))
@@ -279,7 +279,7 @@ def _sum(one: TokenUse, other: TokenUse) -> TokenUse:
 def with_end(history: str, text: str, more: Sequence[object]) -> str:
     """Return a request with more items at the end of its history."""
     start = members(text)[history].start
-    return with_items(text, start, {len(items(text, start)): [json.dumps(item, ensure_ascii=False) for item in more]})
+    return with_items(text, start, {len(items(text, start)): [*map(json.dumps, more)]})
 
 
 def _sender(who: Principal, read: ModelRequest) -> str:

@@ -16,6 +16,7 @@ from esker.server.gateway.protocols.messages import MESSAGES
 from esker.server.gateway.protocols.responses import RESPONSES
 from esker.server.gateway.reading import ModelRequest
 from esker.server.gateway.recall_tool import with_tool
+from esker.server.gateway.recalling import with_end
 from esker.server.gateway.records import Caller, Protocol
 from esker.server.gateway.server_sent_events import EventReader
 
@@ -122,6 +123,17 @@ def test_what_was_hidden_longest_ago_is_forgotten_first() -> None:
     history = json.loads(calls.put_back("me", request, turns).text)["messages"]
     assert len(history) == 12 + 2 * 2
     assert history[-3:-1] == HIDDEN
+
+
+def test_half_a_character_in_a_hidden_call_is_sent_back_as_it_came() -> None:
+    request = model_request(MESSAGES, {"messages": conversation(2)})
+    turns = identified(request.conversation.turns)
+    half: dict[str, Any] = {"role": "assistant", "content": "\ud83d"}
+    calls = HiddenCalls()
+    calls.note("me", turns[1].history, [half])
+    put_back = calls.put_back("me", request, turns).text.encode()
+    assert json.loads(put_back)["messages"][1] == half
+    assert json.loads(with_end("messages", request.text, [half]).encode())["messages"][-1] == half
 
 
 @given(st.lists(st.sampled_from([b'data: {"a": 1}', b"event: x\r\ndata: {}", b": ping", b"data: [DONE]"])), st.data())

@@ -149,7 +149,13 @@ def test_reasoning_that_is_not_encrypted_is_not_sent_back_nor_is_any_id_that_nee
     assert result == {"type": "function_call_output", "call_id": "call_1_1", "output": "about deploys"}
 
 
-@pytest.mark.parametrize("name", ["messages", "responses", "chat", "gemini"])
+@pytest.mark.parametrize("name", FORMS)
+def test_half_a_character_that_a_provider_sends_reaches_the_client(name: str) -> None:
+    chain = streamed(name, [[("thought", "\ud83d"), ("recall", "deploys")], [("text", "\ude00")]])
+    assert FORMS[name].read_stream(chain.sent).parts[-1] == ("text", "\ude00")
+
+
+@pytest.mark.parametrize("name", FORMS)
 def test_an_answer_that_was_cut_off_has_no_calls_that_are_answered(name: str) -> None:
     splice, reader = SPLICES[name](), EventReader()
     for chunk in FORMS[name].stream([("text", "I look."), ("recall", "deploys")], 1)[:-3]:
