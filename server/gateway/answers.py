@@ -49,12 +49,12 @@ class AnswerSender:
         self._send = send
         self.copy = copy
 
-    async def start(self, answer: httpx2.Response, length: int | None = None) -> None:
-        """Send status and headers; `length` is that of a body that is not the provider's."""
+    async def start(self, answer: httpx2.Response, *, is_rewritten: bool = False, length: int | None = None) -> None:
+        """Send status and headers. A body that is rewritten has not the provider's length, but `length`, if known."""
         headers = sent_back(answer.headers.raw)
-        if length is not None:
-            own: Header = (b"content-length", b"%d" % length)
-            headers = [own, *((name, value) for name, value in headers if name != b"content-length")]
+        if is_rewritten:
+            own: list[Header] = [] if length is None else [(b"content-length", b"%d" % length)]
+            headers = [*own, *((name, value) for name, value in headers if name != b"content-length")]
         await self._send({"type": "http.response.start", "status": answer.status_code, "headers": headers})
 
     async def write(self, chunk: bytes) -> None:

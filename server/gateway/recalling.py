@@ -98,7 +98,7 @@ class Recalling:
 
     async def _pass_stream(self, answer: httpx2.Response, asked: Asked, client: AnswerSender) -> None:
         chain = _Chain(asked, SPLICES[asked.read.protocol.name]())
-        await client.start(answer)
+        await client.start(answer, is_rewritten=True)
         async with AsyncExitStack() as opened:
             while True:
                 events = await self._take_all(answer, chain, client)
@@ -144,7 +144,7 @@ class Recalling:
                 raw = json.dumps(chain.splice.document()).encode()
                 client.copy.used, client.copy.further_tokens = chain.used, chain.further_tokens
                 await self._note(chain, answer, raw)
-            await client.start(answer, len(raw))
+            await client.start(answer, is_rewritten=True, length=len(raw))
             await client.write(raw)
             await client.end()
 

@@ -186,6 +186,17 @@ async def test_the_last_event_arrives_though_the_provider_keeps_the_connection_o
     assert [part for part in FORMS["messages"].read_stream(got).parts if part[0] == "call"] == [("call", "Bash")]
 
 
+async def test_a_spliced_stream_has_no_length_of_its_first_answer(
+    agent: httpx2.AsyncClient, provider: Upstream
+) -> None:
+    # A provider, or a proxy before it, that has the whole stream at once sends its length.
+    provider.say(*(Said([b"".join(FORMS["messages"].stream(parts, 1))]) for parts in (FIRST, LAST)))
+    got = await sent(agent, request(("user", "Hi.")), **{"x-esker-recall": "on"})
+    assert [part for part in FORMS["messages"].read_stream(got.content).parts if part[0] == "call"] == [
+        ("call", "Bash")
+    ]
+
+
 async def test_an_answer_whose_second_request_fails_ends_as_a_broken_one(
     agent: httpx2.AsyncClient, provider: Upstream
 ) -> None:
