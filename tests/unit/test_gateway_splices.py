@@ -98,6 +98,14 @@ def test_an_answer_without_a_call_of_the_tool_passes_byte_for_byte(name: str, pa
     assert chain.hidden == []
 
 
+@given(parts=st.lists(st.one_of(said, calls), min_size=1, max_size=5))
+def test_chunks_without_an_id_pass_byte_for_byte(parts: list[Part]) -> None:
+    splice, reader = SPLICES["chat"](), EventReader()
+    chunks = [chunk.replace(b'"id": "chatcmpl-1", ', b"") for chunk in FORMS["chat"].stream(parts, 1)]
+    passed = [piece for chunk in chunks for event in reader.feed(chunk) for piece in splice.take(event)]
+    assert b"".join([*passed, *splice.finish()]) == b"".join(chunks)
+
+
 @given(rounds=st.lists(asking, min_size=1, max_size=3), end=last)
 def test_the_requests_of_a_chain_and_the_next_one_of_the_client_are_valid(
     rounds: list[list[Part]], end: list[Part]

@@ -119,7 +119,7 @@ class ChatSplice(Splice):
             "message": {**message, **({"tool_calls": calls} if calls else {})},
             "finish_reason": self._last_reason(),
         }
-        return {**data, "id": self._id, "choices": [shown], "usage": self._whole_usage(data)}
+        return {**data, **self._first_id(), "choices": [shown], "usage": self._whole_usage(data)}
 
     def _seen(self, delta: JsonObject) -> JsonObject:
         """Return what of a delta the client gets, and note all of it."""
@@ -155,8 +155,12 @@ class ChatSplice(Splice):
         return {**part, "index": place}
 
     def _chunk(self, event: SentEvent, choice: JsonObject, delta: JsonObject) -> bytes:
-        changed = {**event.data, "id": self._id, "choices": [{**choice, "delta": delta}]}
+        changed = {**event.data, **self._first_id(), "choices": [{**choice, "delta": delta}]}
         return event.raw if changed == event.data else written(event, changed)
+
+    def _first_id(self) -> JsonObject:
+        """Return the id of the first answer for later ones; some servers send none."""
+        return {"id": self._id} if self._answered and self._id else {}
 
     def _end(self, event: SentEvent) -> bytes:
         if not event.data or not (self._answered or self._hides_call()):
@@ -164,7 +168,7 @@ class ChatSplice(Splice):
         choices: list[Json] = [
             {**as_object(choice), "finish_reason": self._last_reason()} for choice in as_list(event.data.get("choices"))
         ]
-        changed = {**event.data, "id": self._id, "choices": choices}
+        changed = {**event.data, **self._first_id(), "choices": choices}
         return written(event, changed | ({"usage": self._whole_usage(event.data)} if "usage" in event.data else {}))
 
     def _whole_usage(self, data: JsonObject) -> Json:
