@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 
 import httpx2
 
-from esker.server.core.errors import NotFound, Unavailable
+from esker.server.core.errors import InvalidInput, NotFound, Unavailable
 from esker.server.gateway.encodings import accepted
 
 Header = tuple[bytes, bytes]
@@ -53,15 +53,19 @@ class Upstreams:
     async def sent(
         self, method: str, address: str, headers: Sequence[Header], body: bytes
     ) -> AsyncGenerator[httpx2.Response]:
-        """Send a request; the answer's bytes are read with `aiter_raw`. Raises Unavailable if nobody answers."""
-        # Not by the client's methods, which would add headers of their own.
-        request = httpx2.Request(method, address, headers=[*headers], content=body)
+        """Send a request; the answer's bytes are read with `aiter_raw`.
+
+        Raises Unavailable if the provider does not answer, and InvalidInput for an address that cannot be written.
+        """
         try:
+            # Not by the client's methods, which would add headers of their own.
+            request = httpx2.Request(method, address, headers=[*headers], content=body)
             answer = await self._http.send(request, stream=True)
-        except (httpx2.TransportError, httpx2.InvalidURL) as error:
-            host = httpx2.URL(address).host
+        except httpx2.InvalidURL as error:
+            raise InvalidInput(f"The gateway cannot send a request to this address: {error}.") from error
+        except httpx2.TransportError as error:
             reason = str(error).rstrip(".") or type(error).__name__
-            raise Unavailable(f"The gateway got no answer from {host}: {reason}.") from error
+            raise Unavailable(f"The gateway got no answer from {httpx2.URL(address).host}: {reason}.") from error
         try:
             yield answer
         finally:

@@ -7,11 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from esker.server.core.errors import InvalidInput
 from esker.server.gateway.callers import caller_of, is_aside
 from esker.server.gateway.identity import identified
 from esker.server.gateway.records import Turn
 from esker.server.gateway.sessions import Histories, Place
-from esker.server.gateway.upstreams import sent_back, sent_on
+from esker.server.gateway.upstreams import Upstreams, sent_back, sent_on
 
 OWNER = "pool/api"
 
@@ -249,3 +250,12 @@ def test_headers_of_the_connection_and_of_esker_are_not_sent_on() -> None:
         (b"x-ratelimit", b"7"),
         (b"set-cookie", b"a"),
     ]
+
+
+async def test_an_address_that_is_too_long_is_refused_with_its_reason() -> None:
+    upstreams = Upstreams({"model": "http://127.0.0.1:9"})
+    address = upstreams.address("model", "v1/models", b"q" * 70_000)
+    with pytest.raises(InvalidInput, match="too long"):
+        async with upstreams.sent("GET", address, [], b""):
+            pass
+    await upstreams.close()
