@@ -56,7 +56,7 @@ class _Unpacked(io.RawIOBase):
         if self._damaged:
             return 0
         try:
-            count = self._reader.readinto(memoryview(buffer)[:_CHUNK])
+            count = self._reader.readinto1(memoryview(buffer)[:_CHUNK])
         except (zstd.ZstdError, EOFError) as error:
             if not self._count:
                 raise OSError(0, f"it cannot be unpacked ({error})") from error

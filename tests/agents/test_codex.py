@@ -509,6 +509,9 @@ def test_a_damaged_compressed_rollout_is_read_up_to_the_damage(tmp_path: Path) -
     whole = zstd.compress(path.read_bytes(), options={zstd.CompressionParameter.checksum_flag: 1})
     packed.write_bytes(whole[: len(whole) // 2] + b"\xff" * 40 + whole[len(whole) // 2 + 40 :])
     assert shown(only(read_transcript(packed, opened)))[0].startswith("user: Word 0 ")
+    frame = zstd.compress(rollout(tmp_path, ASKED, ANSWERED).read_bytes())
+    packed.write_bytes(frame + whole[:20])  # the second frame was being written
+    assert len(only(read_transcript(packed, opened)).entries) == 2
     packed.write_bytes(b"no archive")
     with pytest.raises(OSError, match="unpacked"):
         read_transcript(packed, opened)
