@@ -234,6 +234,14 @@ def test_members_with_a_secret_name_are_masked() -> None:
     }
 
 
+@pytest.mark.parametrize("escape", ["\\u0075", "%75", "\u200bu", "&#117;"])
+def test_a_token_behind_an_escape_is_masked_beside_the_same_one_without(escape: str) -> None:
+    token = "ghp_aB3xK9mQ7pL2vN8cR5tY6uI1oP4sD0fG2hJ7"
+    escaped = token.replace("u", escape)
+    for text in (f"{token} and {escaped}", f"{escaped} and {token}"):
+        assert redact(text) == "[redacted:github-token] and [redacted:github-token]"
+
+
 @pytest.mark.parametrize("place", [32_730, 32_768, 40_930, 40_960, 65_540])
 def test_a_secret_is_masked_wherever_a_long_text_is_split(place: int) -> None:
     for secret in (

@@ -16,7 +16,7 @@ _LONGEST = 65_536
 
 def decoded(scan: Scan) -> Iterator[tuple[int, int, str]]:
     """Yield the places of text in base64, with the text."""
-    for start, word in scan.new_words:
+    for start, word in scan.long_words:
         for found in _BASE64.finditer(word) if len(word) >= _TRIED else ():
             plain = _plain(found[0][:_TRIED]) and _plain(found[0][:_LONGEST])
             if plain:

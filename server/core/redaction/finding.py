@@ -1,6 +1,7 @@
 """Finds the secrets in a text: each kind of place is looked through in the text as written and as it reads."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 from esker.server.core.redaction.assigned import assigned
 from esker.server.core.redaction.commands import arguments
@@ -69,11 +70,14 @@ def _end_of_run(text: str, place: int) -> int:
 
 
 def _found(text: str, layers: int) -> Iterator[Span]:
-    seen: set[str] = set()
+    seen: set[tuple[int, str]] = set()
     for view in views(text):
-        scan = scanned(view.text, seen)
-        seen.update(word for _, word in scan.long_words)
-        for span in _in_view(scan, layers):
+        scan = scanned(view.text)
+        written = {(view.written(place, place + 1)[0], word): (place, word) for place, word in scan.long_words}
+        # A word without escapes was looked at in the text as it is written; the same word elsewhere was not.
+        new = [placed for at, placed in written.items() if at not in seen]
+        seen.update(written)
+        for span in _in_view(replace(scan, long_words=new), layers):
             yield Span(*view.written(span.start, span.end), span.kind)
 
 

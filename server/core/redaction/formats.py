@@ -76,7 +76,7 @@ def _prefixed(kind: str, entry: str) -> _Format:
 
 def known_formats(scan: Scan) -> Iterator[Span]:
     """Yield the tokens of known formats in a text; each of them is a long word, or part of one."""
-    words = [(place, word) for place, word in scan.new_words if _may_hold_token(word)]
+    words = [(place, word) for place, word in scan.long_words if _may_hold_token(word)]
     if words:
         joined = "\n".join(word for _, word in words)
         for known in _formats():
@@ -86,7 +86,7 @@ def known_formats(scan: Scan) -> Iterator[Span]:
 
 def web_tokens(scan: Scan) -> Iterator[Span]:
     """Yield the JSON Web Tokens in a text: parts with full stops between them, the first of which is JSON in base64."""
-    for offset, word in scan.new_words:
+    for offset, word in scan.long_words:
         if "eyJ" in word and "." in word:
             yield from (Span(offset + start, offset + end, "jwt") for start, end in _web_tokens(word))
 

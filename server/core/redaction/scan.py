@@ -1,7 +1,7 @@
 """A text that is looked through for secrets, with what all that look need of it."""
 
 import re
-from collections.abc import Iterator, Set
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from esker.server.core.redaction.patterns import Pattern
@@ -16,16 +16,12 @@ _PUNCTUATION = bytes.maketrans(_SIGNS, b" " * len(_SIGNS))
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """A text, the same in small letters, its words in small letters, and all of 18 characters with their places.
-
-    `new_words` are the long words that no other reading of the text has.
-    """
+    """A text, the same in small letters, its words in small letters, and all of 18 characters with their places."""
 
     text: str
     lowered: str
     words: frozenset[str]
     long_words: list[tuple[int, str]]
-    new_words: list[tuple[int, str]]
 
     def matches(self, pattern: Pattern, words: frozenset[str]) -> Iterator[re.Match[str]]:
         """Yield the matches of a pattern that begin with one of some words in small letters."""
@@ -36,13 +32,11 @@ class Scan:
                     yield found
 
 
-def scanned(text: str, seen: Set[str] = frozenset()) -> Scan:
-    """Return a text as it is looked through; `seen` are the long words of its other reading."""
+def scanned(text: str) -> Scan:
+    """Return a text as it is looked through."""
     lowered = _lower(text)
     words = _spaced(lowered, _PUNCTUATION).decode("latin-1").split()
-    long_words = list(_long_words(text, _spaced(text, _DELIMITERS)))
-    new_words = [(place, word) for place, word in long_words if word not in seen] if seen else long_words
-    return Scan(text, lowered, frozenset(words), long_words, new_words)
+    return Scan(text, lowered, frozenset(words), list(_long_words(text, _spaced(text, _DELIMITERS))))
 
 
 def _spaced(text: str, delimiters: bytes) -> bytes:

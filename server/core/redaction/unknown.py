@@ -53,7 +53,7 @@ _LEAST_BODY = 24
 
 def unknown_tokens(scan: Scan) -> Iterator[Span]:
     """Yield words that look like tokens of unknown makers, and random words behind `login`."""
-    for start, word in scan.new_words:
+    for start, word in scan.long_words:
         if len(word) >= _LEAST:
             for found in _TOKEN.finditer(word):
                 hashed = _HASH.search(word, max(0, found.start() - _LONGEST_NAME), found.start())
