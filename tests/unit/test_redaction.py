@@ -122,6 +122,8 @@ def test_a_secret_is_recognised_by_its_context(text: str, secret: str) -> None:
         "uuid 3f2504e0-4f89-11d3-9a0c-0305e82c3301 and sha256 " + _HEX[:64],
         "max_tokens=4096",
         "import { createToken } from './token.js'",
+        "6CxAzMs0BIy+Oza6US3v1VkqqdFIa+sk" + "oCQdtqGuYxNidmgSBWRdjSCEgwdRsPIk3eRwhw6BUMa" * 2 + "+Oza6US3v1VkqqdF==",
+        "6CxAzMs0BIy-Oza6US3v1VkqqdFIa/AQ" + "oCQdtqGuYxNidmgSBWRdjSCEgwdRsPIk3eRwhw6BUMa" * 3 + "==",
     ],
 )
 def test_ordinary_text_is_unchanged(text: str) -> None:
