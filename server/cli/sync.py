@@ -6,10 +6,9 @@ from typing import Annotated
 
 import typer
 
-from esker.server.agents.api import Api
 from esker.server.cli.connection import connect
 from esker.server.cli.output import AsJson, WrongUsage, print_json, say
-from esker.server.cli.sync_pool import SyncScope
+from esker.server.cli.sync_pool import SyncScope, present_name
 from esker.server.cli.sync_run import Sync, SyncReport
 from esker.server.cli.sync_state import SyncState
 from esker.server.core.config.client_settings import ClientSettings
@@ -44,7 +43,8 @@ def sync(
         raise WrongUsage(f"{folder} is not a folder.", hint="Name a folder.")
     api = connect()
     key = api.get("/v1/key")
-    scope = SyncScope(key["pool"], _present(api, project_name(project.strip())) if project else key["project"])
+    name = present_name(api, key["pool"], project_name(project.strip())) if project else key["project"]
+    scope = SyncScope(key["pool"], name)
     settings = ClientSettings.from_environment(os.environ)
     state = SyncState(settings.state_dir, folder, settings.url, scope.pool)
     with state.locked():
@@ -55,12 +55,6 @@ def sync(
         _show(report)
     if report.needs_attention:
         raise typer.Exit(1)
-
-
-def _present(api: Api, project: str) -> str:
-    """Return the name of a project as its rows have it: it may be a former one."""
-    rows = api.get("/v1/memories", project=project, limit=1)["memories"]
-    return rows[0]["project"] if rows else project
 
 
 def _show(report: SyncReport) -> None:

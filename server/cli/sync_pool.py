@@ -35,6 +35,12 @@ class SyncScope:
         return self.project is None or project == self.project
 
 
+def present_name(api: Api, pool: str, project: str) -> str:
+    """Return the present name of a project, from its rows; those of no project are in the same list."""
+    named = (str(row["project"]) for row in _listed(api, SyncScope(pool, project)) if row["project"] is not None)
+    return next(named, project)
+
+
 def live_rows(api: Api, scope: SyncScope) -> dict[str, PoolRow]:
     """Return the live memories within a scope. Raises Unavailable, ServerRefused."""
     rows = map(_row, _listed(api, scope))

@@ -367,6 +367,7 @@ async def test_the_verb_reports_and_exits_with_1_if_a_person_is_needed(synced: S
     assert (await synced.live()).keys() == {"Of all."}
     await synced.remember("The gate is blue.")
     await synced.client.post("/v1/projects/rename", json={"project": "shop", "name": "store"})
+    await synced.remember("Newest, and of all.", project=None)
     done = await asyncio.to_thread(esker, "sync", str(synced.folder), "--project", "Shop", "--json", **there)
     assert (done.returncode, json.loads(done.stdout)["files"]) == (0, ["store/notes.md"])
     wrong = await asyncio.to_thread(esker, "sync", str(synced.folder), "--delete", "--restore", **there)
