@@ -24,7 +24,7 @@ from tests.support.clock import FakeClock
 from tests.support.forked_run import ForkedRun
 from tests.support.forks import parent_of_commands
 from tests.support.kept_servers import KeptDatabase, KeptServer, KeptServers
-from tests.support.made import FAST, begin_run, beside, end_run, first_database, made_at, scratch, shared_folder
+from tests.support.made import FAST, begin_run, beside, end_run, first_database, made_at, shared_folder
 from tests.support.model_server import ModelServer, model_server
 from tests.support.waiting import PATIENCE
 
@@ -97,7 +97,7 @@ SETTINGS = {**FAST, "autovacuum": "off", "max_connections": "200"}
 def cluster() -> Generator[Cluster]:
     """A Postgres for this test process, with a migrated database to clone."""
     with (
-        tempfile.TemporaryDirectory(prefix="esker-test-", dir=scratch()) as directory,
+        tempfile.TemporaryDirectory(prefix="esker-test-", dir=shared_folder()) as directory,
         embedded(Path(made_at(Path(directory, "d"))), "serve", settings=SETTINGS) as running,
     ):
         yield running

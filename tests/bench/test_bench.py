@@ -16,7 +16,7 @@ from esker.server.bench.texts import Writer
 from esker.server.core.text.tokens import estimate_tokens
 from tests.support.embedding_server import embedding_server
 from tests.support.forks import forked_command
-from tests.support.made import made_at, scratch
+from tests.support.made import made_at, shared_folder
 
 DOCUMENTED = Path(__file__).parents[2] / "docs/benchmarks.md"
 LITTLE = Effort(packs=2, recalls=2, questions=2, searches=2, pages=2, seconds=0.1, texts=5, rounds=1)
@@ -43,7 +43,7 @@ class Steps:
 def left_as_it_was(monkeypatch: pytest.MonkeyPatch) -> Generator[None]:
     """A folder for temporary files, in which nothing of a benchmark is left at the end."""
     # A Unix socket's path is limited to about a hundred bytes.
-    with tempfile.TemporaryDirectory(prefix="esker-test-", dir=scratch()) as folder:
+    with tempfile.TemporaryDirectory(prefix="esker-test-", dir=shared_folder()) as folder:
         monkeypatch.setenv("TMPDIR", folder)
         monkeypatch.setattr(tempfile, "tempdir", None)
         yield

@@ -30,7 +30,7 @@ from esker.server.db.data_dir import explained, holder
 from esker.server.db.database import Database
 from esker.server.db.embedded import embedded
 from tests.support.api import opened, said, until
-from tests.support.made import made_at, scratch
+from tests.support.made import made_at, shared_folder
 from tests.support.model_server import ModelServer, ScriptedAnswer, model_server
 from tests.support.processes import ROOT, environment, esker, ready, serve, served, using
 from tests.support.serving import serving
@@ -40,7 +40,7 @@ from tests.support.waiting import PATIENCE, eventually_here
 @pytest.fixture
 def nothing() -> Generator[Path]:
     """The path of a data directory that does not exist yet, short enough for a Unix socket."""
-    with tempfile.TemporaryDirectory(prefix="esker-proc-", dir=scratch()) as directory:
+    with tempfile.TemporaryDirectory(prefix="esker-proc-", dir=shared_folder()) as directory:
         yield Path(directory) / "data"
 
 

@@ -18,7 +18,7 @@ from esker.server.agents.api import Api
 from esker.server.cli.pool_file import check, halves, parts_of
 from esker.server.core.errors import InvalidInput
 from esker.server.core.pool.lines import TYPES
-from tests.support.made import made_at, scratch
+from tests.support.made import made_at, shared_folder
 from tests.support.processes import ROOT, environment, esker, served
 
 SAMPLES = ROOT / "server/agents/samples"
@@ -29,7 +29,7 @@ KEY = "sk-ant-api03-AbCdEf0123456789AbCdEf0123456789"
 @pytest.fixture
 def data_dir() -> Generator[Path]:
     """A data directory that the account of Postgres can reach, independent of other test runs."""
-    with tempfile.TemporaryDirectory(prefix="esker-proc-", dir=scratch()) as directory:
+    with tempfile.TemporaryDirectory(prefix="esker-proc-", dir=shared_folder()) as directory:
         yield Path(directory)
 
 
@@ -37,7 +37,7 @@ def data_dir() -> Generator[Path]:
 def place() -> Generator[tuple[dict[str, str], Path]]:
     """The environment of a command for a server with two sessions and notes, and its data directory."""
     with (
-        tempfile.TemporaryDirectory(prefix="esker-proc-", dir=scratch()) as directory,
+        tempfile.TemporaryDirectory(prefix="esker-proc-", dir=shared_folder()) as directory,
         served("--data-dir", made_at(Path(directory, "d"))) as (_, said),
     ):
         folder = Path(directory)

@@ -25,14 +25,14 @@ from esker.server.usecases.recall import recall
 from esker.server.usecases.recall_request import RecallRequest
 from esker.server.usecases.remember import Note, remember
 from tests.support.databases import dump
-from tests.support.made import FAST, made_at, scratch
+from tests.support.made import FAST, made_at, shared_folder
 
 
 @pytest.fixture
 def own_cluster() -> Generator[Cluster]:
     """A Postgres of this test alone, whose files can be searched."""
     with (
-        tempfile.TemporaryDirectory(prefix="esker-purge-", dir=scratch()) as directory,
+        tempfile.TemporaryDirectory(prefix="esker-purge-", dir=shared_folder()) as directory,
         embedded(Path(made_at(Path(directory, "d"))), "serve", settings=FAST) as running,
     ):
         yield running

@@ -19,7 +19,7 @@ from esker.server.db.pipeline import fetch
 from esker.server.db.programs import hand_over, postgres_uid, run
 from esker.server.db.replica import log_position
 from tests.support.api import contents, recalled
-from tests.support.made import made_at, scratch
+from tests.support.made import made_at, shared_folder
 from tests.support.serving import serving
 from tests.support.waiting import PATIENCE, eventually
 
@@ -28,7 +28,7 @@ from tests.support.waiting import PATIENCE, eventually
 def primary() -> Generator[Cluster]:
     """A Postgres of its own that commits as in production, since what is not flushed reaches no replica."""
     with (
-        tempfile.TemporaryDirectory(prefix="esker-primary-", dir=scratch()) as directory,
+        tempfile.TemporaryDirectory(prefix="esker-primary-", dir=shared_folder()) as directory,
         embedded(Path(made_at(Path(directory, "d"))), "serve") as running,
     ):
         yield running
@@ -37,7 +37,7 @@ def primary() -> Generator[Cluster]:
 @contextmanager
 def follower_of(primary: Cluster) -> Generator[Cluster]:
     """Run a streaming replica during the block."""
-    with tempfile.TemporaryDirectory(prefix="esker-follower-", dir=scratch()) as name:
+    with tempfile.TemporaryDirectory(prefix="esker-follower-", dir=shared_folder()) as name:
         folder = Path(name)
         hand_over(folder)
         data = folder / "d"
@@ -136,7 +136,7 @@ async def test_a_replica_that_is_behind_hides_nothing(
 async def test_a_replica_that_is_gone_hides_nothing_and_is_not_waited_for_each_time(
     primary: Cluster, caplog: pytest.LogCaptureFixture
 ) -> None:
-    gone = f"postgresql://esker_app@/esker?host={scratch()}/nowhere"
+    gone = f"postgresql://esker_app@/esker?host={shared_folder()}/nowhere"
     async with Database(primary.url(), replica_url=gone) as database:
         pool_id = await a_pool(database)
         assert not await reads_from_replica(database, pool_id)

@@ -3,9 +3,11 @@
 The process that needs the database first makes it, and all others copy it.
 """
 
+import errno
 import fcntl
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
 from collections.abc import Callable, Generator
@@ -14,6 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import IO
 
+from esker.server.core.stop_signals import stop_signals
 from esker.server.db.embedded import embedded, prepare
 
 FAST = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
@@ -21,16 +24,35 @@ FAST = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
 
 _SHARED = "FOLDER_OF_THIS_TEST_RUN"
 """The environment variable by which the processes of a run find what they share."""
+_PREFIX = "esker-run-"
+"""The beginning of the names of folders that the processes of a run share."""
 _ALIVE = "alive"
 """A named pipe that the process which began the run holds open: its reader sees an end when that process has ended."""
 _held: list[int] = []
 
 
 def begin_run() -> None:
-    """Make the folder that all processes of this run share; the process that starts the others calls it."""
-    os.environ[_SHARED] = tempfile.mkdtemp(prefix="esker-run-", dir=scratch())
+    """Make the folder that all processes of this run share; the process that starts the others calls it.
+
+    From then on the process ends as at Ctrl-C when it is stopped otherwise, so that fixtures stop what they started.
+    """
+    for number in stop_signals():
+        if number != signal.SIGINT:
+            signal.signal(number, signal.default_int_handler)
+    _remove_killed_runs()
+    os.environ[_SHARED] = tempfile.mkdtemp(prefix=_PREFIX, dir=_fastest_folder())
     os.mkfifo(shared_folder() / _ALIVE)
     _held.append(os.open(shared_folder() / _ALIVE, os.O_RDWR))
+
+
+def _remove_killed_runs() -> None:
+    """Remove the folders of runs that were killed. A Postgres that still runs there notices it within a minute."""
+    for pipe in Path(_fastest_folder()).glob(f"{_PREFIX}*/{_ALIVE}"):
+        try:
+            os.close(os.open(pipe, os.O_WRONLY | os.O_NONBLOCK))
+        except OSError as error:
+            if error.errno == errno.ENXIO:  # no process holds it open
+                shutil.rmtree(pipe.parent, ignore_errors=True)
 
 
 def end_run() -> None:
@@ -57,7 +79,7 @@ def beside(*steps: Callable[[], object]) -> None:
 
 
 def shared_folder() -> Path:
-    """Return the folder that all processes of this run share."""
+    """Return the folder that all processes of this run share; it goes with the run, whatever is left in it."""
     return Path(os.environ[_SHARED])
 
 
@@ -96,8 +118,8 @@ def first_database() -> Path:
     return data_dir
 
 
-def scratch() -> str:
-    """Return a folder for data directories: in memory where there is room, with a path short enough for a socket."""
+def _fastest_folder() -> str:
+    """Return a folder for the folders of runs: in memory where there is room, with a path short enough for a socket."""
     # A database for each test is gigabytes of writing in all, which memory takes faster than a disk. Containers often
     # have 64 MB of it; a test process needs a few hundred.
     memory = "/dev/shm"

@@ -12,7 +12,7 @@ from urllib.parse import parse_qs, quote, urlsplit
 import pytest
 
 from esker.server.db.programs import hand_over, start
-from tests.support.made import scratch
+from tests.support.made import shared_folder
 from tests.support.waiting import eventually_here
 
 _PROGRAM = shutil.which("pgbouncer", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
@@ -45,7 +45,7 @@ def pgbouncer(database_url: str) -> Generator[str]:
     parts = urlsplit(database_url)
     [sockets] = parse_qs(parts.query)["host"]
     database = parts.path.removeprefix("/")
-    with tempfile.TemporaryDirectory(prefix="bouncer-", dir=scratch()) as name:
+    with tempfile.TemporaryDirectory(prefix="bouncer-", dir=shared_folder()) as name:
         folder = Path(name)
         (folder / "users").write_text(f'"{parts.username}" ""\n')
         (folder / "ini").write_text(

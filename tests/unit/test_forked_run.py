@@ -1,9 +1,14 @@
 """The processes of a test run."""
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
+
+from tests.support.waiting import PATIENCE
 
 _ROOT = Path(__file__).parents[2]
 _CONFTEST = """
@@ -49,14 +54,39 @@ def test_dies(): os._exit(7)
 def test_after_it(): pass
 """
 
+_BEGUN = """
+import os
+from tests.support.made import begin_run, end_run
+
+begin_run()
+
+def pytest_unconfigure(): end_run()
+"""
+_WAITS = """
+import os, signal
+from tests.support.made import shared_folder
+
+def test_waits():
+    os.write(int(os.environ["TOLD"]), str(shared_folder()).encode())
+    signal.pause()
+"""
+
 
 def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run the tests of a folder in two processes."""
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--basetemp", str(folder / "t")]
-    environment = {**os.environ, "PYTHONPATH": str(_ROOT), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     return subprocess.run(
-        [*command, *arguments], cwd=folder, env=environment, capture_output=True, text=True, check=False
+        [*command(folder), *arguments], cwd=folder, env=environment(), capture_output=True, text=True, check=False
     )
+
+
+def command(folder: Path) -> list[str]:
+    """Return the words that run the tests of a folder."""
+    return [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--basetemp", str(folder / "t")]
+
+
+def environment(**more: str) -> dict[str, str]:
+    """Return the environment of a run."""
+    return {**os.environ, "PYTHONPATH": str(_ROOT), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", **more}
 
 
 def test_each_test_runs_once_and_is_reported_also_when_its_process_dies(tmp_path: Path) -> None:
@@ -88,3 +118,27 @@ def test_the_first_failure_stops_all_processes_on_request(tmp_path: Path) -> Non
 
     assert done.returncode == 1
     assert "stopping after 1 failures" in done.stdout
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_a_run_that_is_stopped_leaves_no_folder(tmp_path: Path, number: signal.Signals) -> None:
+    (tmp_path / "conftest.py").write_text(_BEGUN + _CONFTEST)
+    (tmp_path / "test_one.py").write_text(_WAITS)
+    heard, told = os.pipe()
+    stopped = subprocess.Popen(
+        command(tmp_path), cwd=tmp_path, env=environment(TOLD=str(told)), pass_fds=[told], start_new_session=True
+    )
+    os.close(told)
+    with open(heard, "rb", buffering=0) as told_here:
+        folder = Path(told_here.read(200).decode())
+    assert folder.is_dir()
+
+    os.killpg(stopped.pid, number)
+    stopped.wait(PATIENCE)
+
+    if number == signal.SIGKILL:  # the next run removes it
+        next_run = "from tests.support.made import begin_run, end_run; begin_run(); end_run()"
+        subprocess.run([sys.executable, "-c", next_run], cwd=_ROOT, env=environment(), check=True)
+    else:
+        assert (tmp_path / "ended").read_text() == "x"
+    assert not folder.exists()
