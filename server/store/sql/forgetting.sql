@@ -117,7 +117,7 @@ WHERE id = ANY (%(sessions)s)
   AND ARRAY [current_task, suggested_continuation, thread_title] && %(notes)s::text[]
 
 -- name: in_places
--- The memories and sessions whose project or directory, or an id in which, may contain some words.
+-- The memories whose project may contain some words, and the sessions whose project, directory or clients' ids may.
 SELECT id, NULL FROM memories WHERE project ILIKE ANY (%(patterns)s)
 UNION ALL
 SELECT NULL, id FROM sessions
