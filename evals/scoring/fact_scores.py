@@ -22,7 +22,8 @@ _NOISE_WORDS = 0.8
 _NOISE_COSINE, _NOISE_LEAD = 0.55, 0.25
 """Cosine from which a part of a row states noise, and the lead that it must have over the nearest lasting fact."""
 _NOISE_CHARACTERS = 0.4
-"""Share of the characters of noise, used for Chinese and Japanese, which the model knows poorly."""
+"""Share of the characters of noise from which on a part states it, in Chinese and Japanese, which the model knows
+poorly."""
 
 
 def retention(name: str, verdicts: Sequence[AtomVerdict], good: Callable[[AtomVerdict], bool]) -> ScoreFigure:

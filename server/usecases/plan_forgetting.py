@@ -270,10 +270,10 @@ async def _is_said_elsewhere(
     *,
     spreads: bool,
 ) -> bool:
-    """Whether a word is in a memory that stays and did not get it from a fact said at `since`,
+    """Whether a memory that stays, or a message of another session sent before `until`, contains a word.
 
-    or in a message of another session, sent before `until` (None: at any time). Memories of agents and tools got it
-    from the fact only if it `spreads`.
+    `until` None: at any time. Memories that got the word from a fact said at `since` do not count; those of agents and
+    tools got it from there only if it `spreads`.
     """
     phrases = Phrases.of([word])
     # A common word is in one of the first rows already.

@@ -46,7 +46,7 @@ def cleaned(content: str) -> str:
     Editors remove these; spaces at both ends go, too.
     """
     text = _BREAK.sub("\n", content)
-    # A character that goes may have been the reason for which the one beside it was kept.
+    # Some characters are kept only for the one beside them, which may have been removed.
     while (seen := visible(text)) != text:
         text = seen
     lines = [line.rstrip(" \t") for line in text.split("\n")]

@@ -166,6 +166,6 @@ def _pairs(scan: Scan) -> Iterator[Span]:
 
 @cache
 def _phrases() -> tuple[tuple[str, str], ...]:
-    """Return each phrase behind its first word, or behind nothing if it is not in ASCII."""
+    """Return pairs of the first word of a phrase, empty if the phrase is not in ASCII, and the phrase."""
     phrases = [phrase.lower() for phrases in word_table("prose.phrases").values() for phrase in phrases]
     return tuple((phrase.partition(" ")[0] if phrase.isascii() else "", phrase) for phrase in phrases)

@@ -16,7 +16,7 @@ _PUNCTUATION = bytes.maketrans(_SIGNS, b" " * len(_SIGNS))
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """A text, the same in small letters, its words in small letters, and all of 18 characters with their places."""
+    """A text, its lower-case form, the words of that, and the words of at least 18 characters with their places."""
 
     text: str
     lowered: str

@@ -9,7 +9,7 @@ import re
 
 from esker.server.core.json_input import Json, JsonObject
 
-# Characters that control a terminal, and two that end a line for some programs alone.
+# Characters that control a terminal, and two that only some programs read as the end of a line.
 _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029]+")
 _ARABIC_TO_INDIC = "\u0600-\u109f\u1780-\u17ff"
 # Characters that are not seen: soft hyphens, joiners, marks of direction, fillers, variation selectors and tags. A
