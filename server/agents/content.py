@@ -46,8 +46,10 @@ def image_at(url: Json) -> Block | None:
 
 
 def arguments(given: Json) -> Json:
-    """Return the arguments of a call as an object, whatever their type."""
+    """Return the arguments of a call as an object, whatever their type; some providers write none as an empty text."""
     if isinstance(given, str):
+        if not given.strip():
+            return {}
         try:
             given = parse_json(given.encode("utf-8", "replace"))
         except InvalidInput:

@@ -356,3 +356,19 @@ def test_a_stream_may_contain_separators_of_lines_that_json_leaves_as_they_are()
     body = f"data: {json.dumps(chunk, ensure_ascii=False)}\r\n\r\n".encode()
     [turn] = CHAT.read_events(read_events(body)).turns
     assert turn.content == [{"type": "text", "text": words}]
+
+
+def test_a_call_without_arguments_has_an_empty_input() -> None:
+    begun = {"type": "tool_use", "id": "c", "name": "now", "input": {}}
+    events = [
+        {"type": "content_block_start", "index": 0, "content_block": begun},
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "input_json_delta", "partial_json": ""}},
+    ]
+    stream = "".join(f"data: {json.dumps(event)}\n\n" for event in events).encode()
+    call = {"id": "c", "type": "function", "function": {"name": "now", "arguments": ""}}
+    answers = [
+        MESSAGES.read_events(read_events(stream)),
+        CHAT.read_answer({"choices": [{"message": {"tool_calls": [call]}}]}),
+        RESPONSES.read_answer({"output": [{"type": "function_call", "call_id": "c", "name": "now", "arguments": ""}]}),
+    ]
+    assert [answer.turns[0].content for answer in answers] == [[begun]] * 3
