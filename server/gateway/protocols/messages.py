@@ -122,7 +122,7 @@ def read_events(events: Iterable[Event]) -> ModelAnswer:
         elif name == "content_block_start":
             blocks[index] = {**as_object(data.get("content_block"))}
         elif name == "content_block_delta":
-            _extend(blocks.setdefault(index, {"type": "text"}), as_object(data.get("delta")), inputs, index)
+            extend_block(blocks.setdefault(index, {"type": "text"}), as_object(data.get("delta")), inputs, index)
         elif name == "message_delta":
             used |= {key: value for key, value in as_object(data.get("usage")).items() if value is not None}
         ended = ended or name == "message_stop"
@@ -131,14 +131,16 @@ def read_events(events: Iterable[Event]) -> ModelAnswer:
     return _answer(begun, [blocks[index] for index in sorted(blocks)], used, whole=ended)
 
 
-def _extend(block: Block, delta: JsonObject, inputs: dict[int, str], index: int) -> None:
+def extend_block(block: Block, delta: JsonObject, inputs: dict[int, str], index: int) -> None:
+    """Add a piece of a stream to a block; pieces of the input of a call to `inputs`, at the block's index."""
     match delta:
-        case {"type": "text_delta", "text": str(text)}:
-            block["text"] = str(block.get("text", "")) + text
-        case {"type": "thinking_delta", "thinking": str(text)}:
-            block["thinking"] = str(block.get("thinking", "")) + text
         case {"type": "input_json_delta", "partial_json": str(text)}:
             inputs[index] = inputs.get(index, "") + text
+        case {"type": "citations_delta", "citation": citation}:
+            block["citations"] = [*as_list(block.get("citations")), citation]
+        case {"type": "text_delta" | "thinking_delta" | "signature_delta" as kind}:
+            name = str(kind).removesuffix("_delta")
+            block[name] = str(block.get(name) or "") + str(delta.get(name) or "")
         case _:
             pass
 

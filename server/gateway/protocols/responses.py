@@ -19,7 +19,8 @@ from esker.server.gateway.protocols.openai import openai_answer
 from esker.server.gateway.records import Conversation, Event, ModelAnswer, Protocol, Turn
 
 _STORED = ("previous_response_id", "conversation")
-_ENDS = frozenset({"response.completed", "response.incomplete", "response.failed"})
+ENDS = frozenset({"response.completed", "response.incomplete", "response.failed"})
+"""The events that end an answer."""
 
 
 def read_request(document: JsonObject) -> Conversation:
@@ -67,9 +68,9 @@ def read_events(events: Iterable[Event]) -> ModelAnswer:
     for name, data in events:
         if name == "response.output_item.done":
             done.append(as_object(data.get("item")))
-        elif name in _ENDS or name == "response.created":
+        elif name in ENDS or name == "response.created":
             last = as_object(data.get("response"))
-            ended = ended or name in _ENDS
+            ended = ended or name in ENDS
     return _answer(last, done, whole=ended)
 
 

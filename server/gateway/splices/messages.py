@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from esker.server.agents.content import Block, arguments, as_list
 from esker.server.core.json_input import Json, JsonObject, as_object
 from esker.server.gateway.counts import count_of
+from esker.server.gateway.protocols.messages import extend_block
 from esker.server.gateway.server_sent_events import SentEvent, written
 from esker.server.gateway.splices.splice import TOOL, RecallCall, Splice, recall_call, summed
 
@@ -53,7 +54,7 @@ class MessagesSplice(Splice):
                 return [] if _is_ours(block) else [*self._released(), self._numbered(event)]
             case "content_block_delta" | "content_block_stop":
                 if event.name == "content_block_delta":
-                    _extend(
+                    extend_block(
                         self._blocks.setdefault(index, {"type": "text"}),
                         as_object(data.get("delta")),
                         self._inputs,
@@ -152,7 +153,7 @@ class MessagesSplice(Splice):
     def _close(self) -> None:
         """Read the inputs of calls, which come in pieces."""
         for index, text in self._inputs.items():
-            self._blocks[index]["input"] = arguments(text or None)
+            self._blocks[index]["input"] = arguments(text)
         self._inputs.clear()
 
     def _released(self) -> list[bytes]:
@@ -175,17 +176,3 @@ class MessagesSplice(Splice):
 
 def _is_ours(block: JsonObject) -> bool:
     return block.get("type") == "tool_use" and block.get("name") == TOOL
-
-
-def _extend(block: Block, delta: JsonObject, inputs: dict[int, str], index: int) -> None:
-    """Add a piece to a block, so that the provider gets it back as it wrote it."""
-    match delta:
-        case {"type": "input_json_delta", "partial_json": str(text)}:
-            inputs[index] = inputs.get(index, "") + text
-        case {"type": "citations_delta", "citation": citation}:
-            block["citations"] = [*as_list(block.get("citations")), citation]
-        case {"type": "text_delta" | "thinking_delta" | "signature_delta" as kind}:
-            name = str(kind).removesuffix("_delta")
-            block[name] = str(block.get(name) or "") + str(delta.get(name) or "")
-        case _:
-            pass

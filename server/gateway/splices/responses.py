@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from esker.server.agents.content import as_list
 from esker.server.core.json_input import Json, JsonObject, as_object
 from esker.server.gateway.counts import count_of
+from esker.server.gateway.protocols.responses import ENDS
 from esker.server.gateway.server_sent_events import SentEvent, written
 from esker.server.gateway.splices.splice import TOOL, RecallCall, Splice, recall_call, summed
 
 _BEGINNINGS = ("response.created", "response.queued", "response.in_progress")
-_ENDS = ("response.completed", "response.incomplete", "response.failed")
 # Calls that the provider answers itself.
 _OF_PROVIDER = frozenset(
     {"web_search_call", "file_search_call", "code_interpreter_call", "image_generation_call", "mcp_call"}
@@ -46,7 +46,7 @@ class ResponsesSplice(Splice):
         if event.name in _BEGINNINGS:
             self._id = self._id or as_object(data.get("response")).get("id")
             return [] if self._answered else [self._sent(event)]
-        if event.name in _ENDS:
+        if event.name in ENDS:
             self._end = event
             return []
         index = data.get("output_index")
