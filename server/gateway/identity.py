@@ -20,7 +20,7 @@ from esker.server.agents.content import Block
 from esker.server.core.conversation.injected import strip_injected
 from esker.server.core.conversation.records import Role
 from esker.server.gateway.records import Turn
-from esker.server.usecases.told_twice import GATEWAY_IDS
+from esker.server.usecases.kept_messages import GATEWAY_IDS
 
 _UNSAID = ("thinking", "redacted_thinking")
 

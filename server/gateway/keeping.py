@@ -15,13 +15,13 @@ from esker.server.core.json_input import clean_json
 from esker.server.core.records import Principal
 from esker.server.gateway.backlog import Backlog, Exchange, Key, key_of
 from esker.server.gateway.identity import KnownTurn
-from esker.server.gateway.rewritten import stored_ids
+from esker.server.gateway.stored_turns import stored_ids
 from esker.server.usecases.binding import parts_for
 from esker.server.usecases.ingest import IncomingMessage, ingest
+from esker.server.usecases.kept_messages import kept_messages
 from esker.server.usecases.open_session import SessionRequest, open_session
 from esker.server.usecases.parts import Parts
 from esker.server.usecases.record_usage import UsageRequest, record_usage
-from esker.server.usecases.told_twice import kept_messages
 
 log = logging.getLogger(__name__)
 

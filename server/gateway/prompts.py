@@ -27,11 +27,11 @@ from esker.server.gateway.keeping import Keeper, KnownSession
 from esker.server.gateway.reading import ModelRequest
 from esker.server.gateway.records import Protocol
 from esker.server.usecases.binding import parts_for
+from esker.server.usecases.eviction import last_evicted, observed_among
 from esker.server.usecases.open_session import SessionRequest
 from esker.server.usecases.pack import get_pack
 from esker.server.usecases.parts import Parts
 from esker.server.usecases.receive_event import receive_event
-from esker.server.usecases.tail_of_history import last_evicted, observed_among
 
 # Seconds that a request waits for what memory adds to it.
 _SECONDS = 1.0

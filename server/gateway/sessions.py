@@ -9,7 +9,7 @@ from typing import NamedTuple
 from esker.server.gateway.compactions import known_part, words_of
 from esker.server.gateway.identity import KnownTurn
 from esker.server.gateway.records import Turn
-from esker.server.usecases.told_twice import GATEWAY_IDS
+from esker.server.usecases.kept_messages import GATEWAY_IDS
 
 _MOST_HISTORIES = 50_000
 # Turns in a row by which a conversation is known again whose beginning is left out.

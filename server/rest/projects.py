@@ -9,7 +9,7 @@ from esker.server.core.reports import ProjectMove, ProjectSummary
 from esker.server.rest.context import WithParts, WithPrincipal
 from esker.server.rest.json_route import JsonRoute
 from esker.server.rest.schemas import RenameIn
-from esker.server.usecases.know_project import list_projects
+from esker.server.usecases.find_projects import list_projects
 from esker.server.usecases.rename_project import rename_project
 
 router = APIRouter(prefix="/v1", tags=["memories"], route_class=JsonRoute)

@@ -7,7 +7,7 @@ from esker.server.core.pack.briefing import MIN_TOKENS, Briefing, brief
 from esker.server.core.pack.walks import walks_for
 from esker.server.db.pipeline import fetch
 from esker.server.store import memories, sessions
-from esker.server.usecases.know_project import renamed_project, unknown_project
+from esker.server.usecases.find_projects import renamed_project, unknown_project
 from esker.server.usecases.name_project import stored_name
 from esker.server.usecases.pack import best_rows
 from esker.server.usecases.parts import Parts

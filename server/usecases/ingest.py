@@ -21,8 +21,8 @@ from esker.server.db.pipeline import known as answered
 from esker.server.store import audit, jobs, messages, sessions, tombstones
 from esker.server.store.messages import MessageToStore
 from esker.server.usecases.cut_passages import cut_if_possible, send_uncut
+from esker.server.usecases.kept_messages import GATEWAY_IDS, is_kept, kept_contents
 from esker.server.usecases.parts import Parts
-from esker.server.usecases.told_twice import GATEWAY_IDS, is_told, kept_contents
 from esker.server.usecases.tombstones import hash_messages, send_tombstones, without_forgotten
 
 
@@ -72,7 +72,7 @@ async def ingest(
     session = await asked_session
     fresh, conflicts = _sort_out(prepared, await stored_before.digests())
     if session.kept_by == "gateway":
-        fresh = await _not_told(parts, pool_id, session_id, fresh)
+        fresh = await _not_kept(parts, pool_id, session_id, fresh)
     if not fresh:
         # A batch may be sent again because the server crashed before its passages were written.
         await cut_if_possible(parts, pool_id, session_id)
@@ -107,7 +107,7 @@ async def ingest(
     return IngestReport(len(new), len(batch) - len(new), unobserved, conflicts, forgotten)
 
 
-async def _not_told(
+async def _not_kept(
     parts: Parts, pool_id: str, session_id: str, fresh: Sequence[_PreparedMessage]
 ) -> list[_PreparedMessage]:
     """Return the messages of the gateway, and those of a transcript that the gateway has not kept."""
@@ -117,7 +117,7 @@ async def _not_told(
     return [
         message
         for message in fresh
-        if message.incoming.external_id.startswith(GATEWAY_IDS) or not is_told(message.blocks, kept)
+        if message.incoming.external_id.startswith(GATEWAY_IDS) or not is_kept(message.blocks, kept)
     ]
 
 

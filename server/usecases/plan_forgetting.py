@@ -21,7 +21,7 @@ from esker.server.db.pipeline import fetch
 from esker.server.store import forgetting, memories, passages
 from esker.server.store.forgetting import FoundMessage
 from esker.server.usecases.find_phrases import any_saying, saying
-from esker.server.usecases.know_project import unknown_project
+from esker.server.usecases.find_projects import unknown_project
 from esker.server.usecases.parts import Parts
 
 _SHOWN_CHARACTERS = 200

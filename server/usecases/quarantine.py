@@ -14,8 +14,8 @@ from esker.server.core.records import Principal
 from esker.server.db.database import Connection
 from esker.server.db.pipeline import fetch, send
 from esker.server.store import audit, memories, packs, quarantine, sessions
+from esker.server.usecases.find_projects import renamed_project
 from esker.server.usecases.in_each_pool import in_each_pool
-from esker.server.usecases.know_project import renamed_project
 from esker.server.usecases.parts import Parts
 
 _MOST_TRIES = 5

@@ -44,7 +44,7 @@ from esker.server.store import memories, passages, projects, search, sessions, v
 from esker.server.store.search import Size
 from esker.server.store.vectors import PoolSpace
 from esker.server.usecases.find_candidates import Question, find_candidates
-from esker.server.usecases.know_project import renamed_project, unknown_project
+from esker.server.usecases.find_projects import renamed_project, unknown_project
 from esker.server.usecases.paraphrase import paraphrase
 from esker.server.usecases.parts import Parts
 from esker.server.usecases.query_embedding import (

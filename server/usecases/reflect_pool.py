@@ -15,7 +15,7 @@ from esker.server.store import jobs, memories, reflections, vectors
 from esker.server.store.jobs import POOL
 from esker.server.store.reflections import ReflectionSubject
 from esker.server.usecases.condense import batches, condense, tokens_of
-from esker.server.usecases.know_project import renamed_project
+from esker.server.usecases.find_projects import renamed_project
 from esker.server.usecases.name_project import stored_name
 from esker.server.usecases.parts import Parts
 from esker.server.usecases.reflect import ReflectReport, reflector_of, report_of

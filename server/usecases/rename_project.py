@@ -15,8 +15,8 @@ from esker.server.core.reports import ProjectCounts, ProjectMove
 from esker.server.db.database import Connection
 from esker.server.db.pipeline import fetch
 from esker.server.store import audit, memories, projects
+from esker.server.usecases.find_projects import similar_projects
 from esker.server.usecases.in_each_pool import in_each_pool
-from esker.server.usecases.know_project import similar_projects
 from esker.server.usecases.name_project import stored_name
 from esker.server.usecases.parts import Parts
 from esker.server.usecases.remember import MAX_PINNED_TOKENS

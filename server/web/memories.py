@@ -12,7 +12,7 @@ from esker.server.usecases.audit_trail import record_page
 from esker.server.usecases.confirm import confirm
 from esker.server.usecases.correct import Correction, correct
 from esker.server.usecases.expand import ExpandRequest, expand
-from esker.server.usecases.know_project import project_names
+from esker.server.usecases.find_projects import project_names
 from esker.server.usecases.remember import list_memories
 from esker.server.web.forgetting import plan_page, receipt_page
 from esker.server.web.page_route import FormText, PageRoute, own_address

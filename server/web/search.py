@@ -7,7 +7,7 @@ from fastapi import APIRouter, Query, Request, Response
 from esker.server.core.records import KINDS, PRIORITIES, Priority
 from esker.server.rest.context import WithParts, WithPrincipal
 from esker.server.usecases.binding import bound_recall
-from esker.server.usecases.know_project import project_names
+from esker.server.usecases.find_projects import project_names
 from esker.server.usecases.recall import recall
 from esker.server.usecases.recall_request import MAX_QUERY_CHARACTERS, RecallRequest
 from esker.server.web.page_route import ChosenKind, PageRoute

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from esker.server.core.ids import Prefix
 from esker.server.core.json_input import Json
 from esker.server.core.redaction import redact, redact_content, redact_json, redact_name
-from esker.server.usecases.told_twice import GATEWAY_IDS
+from esker.server.usecases.kept_messages import GATEWAY_IDS
 
 _LOWER = "abcdefghijklmnopqrstuvwxyz0123456789" * 4
 _HEX = "0123456789abcdef" * 8

@@ -1,4 +1,4 @@
-"""Messages that arrive twice: in a transcript, and through the gateway, which has kept them under its own ids."""
+"""Messages that the gateway has kept under its own ids, by which those are known that a transcript brings again."""
 
 import hashlib
 import json
@@ -39,10 +39,10 @@ async def kept_messages(parts: Parts, pool_id: str, session_id: str) -> list[Kep
     return [KeptMessage(*row) for row in await asked]
 
 
-def is_told(blocks: Sequence[Block], kept: Counter[str]) -> bool:
+def is_kept(blocks: Sequence[Block], kept: Counter[str]) -> bool:
     """Return whether all of a message was kept, and take it out of `kept`: a client may write one message as several.
 
-    A message in which nothing was said is told.
+    A message in which nothing was said counts as kept.
     """
     keys = Counter(_keys(blocks))
     if any(kept[key] < count for key, count in keys.items()):

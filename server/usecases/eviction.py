@@ -1,4 +1,4 @@
-"""Answers for the gateway about a history of which it sends only the tail."""
+"""The messages that the gateway has left out of a session's requests, and those that it may leave out."""
 
 from collections.abc import Collection
 
@@ -8,7 +8,7 @@ from esker.server.usecases.parts import Parts
 
 
 async def last_evicted(parts: Parts, pool_id: str, session_id: str) -> str | None:
-    """Return the key under which a session last lost messages, or None."""
+    """Return the key of a session's latest eviction, or None: the id of the turn with which its tail began then."""
     async with parts.database.moment_pipeline(pool_id) as connection:
         asked = await send(connection, sessions.latest_event(session_id, "evicted"))
     return await asked

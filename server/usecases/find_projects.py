@@ -1,4 +1,4 @@
-"""Tell known projects from unknown ones, so that an answer can tell a misspelt name from a project without memories."""
+"""Find projects by name: an answer tells a misspelt or renamed project from one without memories."""
 
 import asyncio
 

@@ -12,7 +12,7 @@ from esker.server.core.json_input import as_object
 from esker.server.core.redaction import redact_content
 from esker.server.gateway.identity import KnownTurn, has_calls, identified
 from esker.server.gateway.records import Turn
-from esker.server.usecases.told_twice import KeptMessage
+from esker.server.usecases.kept_messages import KeptMessage
 
 
 def stored_ids(turns: Sequence[KnownTurn], kept: Sequence[KeptMessage]) -> Mapping[str, str]:

@@ -4,8 +4,8 @@ from typing import Any
 
 from esker.server.gateway.identity import KnownTurn, identified
 from esker.server.gateway.records import Turn
-from esker.server.gateway.rewritten import stored_ids
-from esker.server.usecases.told_twice import KeptMessage
+from esker.server.gateway.stored_turns import stored_ids
+from esker.server.usecases.kept_messages import KeptMessage
 
 CALL = Turn("assistant", [{"type": "tool_use", "id": "t1", "name": "Bash", "input": {}}])
 RESULT = Turn("user", [{"type": "tool_result", "tool_use_id": "t1", "content": "cart.py"}])
