@@ -20,9 +20,7 @@ from esker.server.agents.content import Block
 from esker.server.core.conversation.injected import strip_injected
 from esker.server.core.conversation.records import Role
 from esker.server.gateway.records import Turn
-from esker.server.usecases.kept_messages import GATEWAY_IDS
-
-_UNSAID = ("thinking", "redacted_thinking")
+from esker.server.usecases.kept_messages import GATEWAY_IDS, UNSAID, hash_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +41,7 @@ def identified(turns: Iterable[Turn]) -> list[KnownTurn]:
     seen: Counter[str] = Counter()
     before, history = "", ""
     for turn in chain.from_iterable(map(_said_apart, turns)):
-        content = [block for block in turn.content if block.get("type") not in _UNSAID]
+        content = [block for block in turn.content if block.get("type") not in UNSAID]
         calls = _calls(content)
         words = "" if calls else _words(content)
         if not calls and not words:
@@ -87,8 +85,7 @@ def _words(content: Sequence[Block]) -> str:
 def _word(block: Block) -> str:
     if block["type"] == "text":
         return strip_injected(str(block.get("text", "")))
-    counted = {name: value for name, value in block.items() if name != "cache_control"}
-    return hashlib.sha256(json.dumps(counted, sort_keys=True).encode()).hexdigest()
+    return hash_of(block)
 
 
 def _digest(*parts: str) -> str:

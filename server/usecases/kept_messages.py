@@ -14,7 +14,8 @@ from esker.server.usecases.parts import Parts
 
 GATEWAY_IDS = "gw_"
 """The beginning of the ids that the gateway gives to turns."""
-_UNSAID = ("thinking", "redacted_thinking")
+UNSAID = ("thinking", "redacted_thinking")
+"""The types of blocks that are not said to anybody, and that clients leave out of later requests."""
 
 
 class KeptMessage(NamedTuple):
@@ -63,8 +64,13 @@ def _key(block: Block) -> str | None:
             return f"result {call}"
         case {"type": "text", "text": str(text)}:
             return strip_injected(text) or None
-        case _ if block.get("type") in _UNSAID:
+        case _ if block.get("type") in UNSAID:
             return None
         case _:
-            bare = {name: value for name, value in block.items() if name != "cache_control"}
-            return hashlib.sha256(json.dumps(bare, sort_keys=True).encode()).hexdigest()
+            return hash_of(block)
+
+
+def hash_of(block: Block) -> str:
+    """Return a hash of a block, without the cache marks that clients move."""
+    bare = {name: value for name, value in block.items() if name != "cache_control"}
+    return hashlib.sha256(json.dumps(bare, sort_keys=True).encode()).hexdigest()
