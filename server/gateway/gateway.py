@@ -125,7 +125,8 @@ class Gateway:
                 # Some clients close the connection as soon as they have read the last event.
                 if read and who and answer.status_code == 200:
                     change = remade.change if remade else UNCHANGED
-                    self._keep_soon(who, read, placed, change, Headers(raw=sent_back(answer.headers.raw)), copy)
+                    answer_headers = Headers(raw=sent_back(answer.headers.raw))
+                    self._in_background(self._keep(who, read, placed, change, answer_headers, copy))
 
     async def _read(self, protocol: Protocol, headers: Mapping[str, str], body: bytes) -> ModelRequest | None:
         """Return a request; None if it is not understood, or nothing of it may be read."""
@@ -176,17 +177,9 @@ class Gateway:
             SessionRequest(caller.client, place.session, project=project, cwd=caller.cwd), place.is_fork, turns
         )
 
-    def _keep_soon(
-        self,
-        who: Principal,
-        read: ModelRequest,
-        placed: _Placed | None,
-        change: RequestChange,
-        headers: Headers,
-        copy: Copy,
-    ) -> None:
-        """Keep an exchange in a task of its own, which goes on when the client is gone."""
-        task = asyncio.create_task(self._keep(who, read, placed, change, headers, copy))
+    def _in_background(self, work: Coroutine[None, None, None]) -> None:
+        """Do work in a task of its own, which goes on when the client is gone."""
+        task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
@@ -199,6 +192,7 @@ class Gateway:
         headers: Headers,
         copy: Copy,
     ) -> None:
+        """Keep an exchange for its session: the turns of its request, and an answer that is whole."""
         try:
             placed = placed or await self._placed(who, read)
             answer = await asyncio.to_thread(_answer, read, headers, copy.bytes) if copy.chunks else None
