@@ -26,7 +26,7 @@ from esker.server.gateway.keeping import Keeper
 from esker.server.gateway.prompts import Prompts, Remade
 from esker.server.gateway.protocols import protocol_of
 from esker.server.gateway.reading import ModelRequest, Unread, read_answer, read_request
-from esker.server.gateway.recalling import Asked, CutOff, Recalling
+from esker.server.gateway.recalling import CutOff, Recalling, SentRequest
 from esker.server.gateway.records import Caller, ModelAnswer, Protocol
 from esker.server.gateway.sessions import Histories, Place, new_session
 from esker.server.gateway.upstreams import Upstreams, sent_back, sent_on
@@ -115,7 +115,7 @@ class Gateway:
             client = AnswerSender(send, copy)
             try:
                 if who and with_tool:
-                    await self._recalling.pass_back(answer, Asked(who, with_tool, sent.decode(), again), client)
+                    await self._recalling.pass_back(answer, SentRequest(who, with_tool, sent.decode(), again), client)
                 else:
                     await client.pass_back(answer)
             except (httpx2.TransportError, CutOff) as error:

@@ -52,7 +52,7 @@ class CutOff(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class SentRequest:
     """A request as it was sent. `again` sends another body in its place."""
 
     who: Principal
@@ -85,19 +85,19 @@ class Recalling:
             return None
         return replace(request, text=text) if text else None
 
-    async def pass_back(self, answer: httpx2.Response, asked: Asked, client: AnswerSender) -> None:
+    async def pass_back(self, answer: httpx2.Response, sent: SentRequest, client: AnswerSender) -> None:
         """Send an answer back, and answer the calls in it. Raises CutOff and TransportError in the middle of it."""
         if answer.status_code != 200 or answer.headers.get("content-encoding", "identity") != "identity":
             await client.pass_back(answer)
         elif _is_stream(answer):
-            await self._pass_stream(answer, asked, client)
+            await self._pass_stream(answer, sent, client)
         elif answer.headers.get("content-type", "").startswith("application/json"):
-            await self._pass_document(answer, asked, client)
+            await self._pass_document(answer, sent, client)
         else:
             await client.pass_back(answer)
 
-    async def _pass_stream(self, answer: httpx2.Response, asked: Asked, client: AnswerSender) -> None:
-        chain = _Chain(asked, SPLICES[asked.read.protocol.name]())
+    async def _pass_stream(self, answer: httpx2.Response, sent: SentRequest, client: AnswerSender) -> None:
+        chain = _Chain(sent, SPLICES[sent.read.protocol.name]())
         await client.start(answer, is_rewritten=True)
         async with AsyncExitStack() as opened:
             while True:
@@ -105,11 +105,11 @@ class Recalling:
                 if events is None:
                     await client.end()
                     return
-                body = await self._continued(chain, _used(asked.read.protocol, events))
+                body = await self._continued(chain, _used(sent.read.protocol, events))
                 if body is None:
                     break
                 try:
-                    answer = await opened.enter_async_context(asked.again(body))
+                    answer = await opened.enter_async_context(sent.again(body))
                 except Unavailable as error:
                     raise CutOff(str(error)) from error
                 if answer.status_code != 200 or not _is_stream(answer):
@@ -120,8 +120,8 @@ class Recalling:
         await client.write(end)
         await client.end()
 
-    async def _pass_document(self, answer: httpx2.Response, asked: Asked, client: AnswerSender) -> None:
-        chain = _Chain(asked, SPLICES[asked.read.protocol.name]())
+    async def _pass_document(self, answer: httpx2.Response, sent: SentRequest, client: AnswerSender) -> None:
+        chain = _Chain(sent, SPLICES[sent.read.protocol.name]())
         async with AsyncExitStack() as opened:
             while True:
                 raw = b"".join([chunk async for chunk in answer.aiter_raw()])
@@ -129,14 +129,14 @@ class Recalling:
                 try:
                     document = as_object(json.loads(raw))
                     chain.splice.take_document(document)
-                    body = await self._continued(chain, asked.read.protocol.read_answer(document).used)
+                    body = await self._continued(chain, sent.read.protocol.read_answer(document).used)
                 except Exception:
-                    log.exception(_UNREAD, asked.read.caller.client)
+                    log.exception(_UNREAD, sent.read.caller.client)
                     self._count("failed")
                     chain.is_changed = False
                 if body is None:
                     break
-                answer = await opened.enter_async_context(asked.again(body))
+                answer = await opened.enter_async_context(sent.again(body))
                 if answer.status_code != 200:
                     await client.pass_back(answer)
                     return
@@ -166,7 +166,7 @@ class Recalling:
                     pieces += chain.splice.take(event)
                     events += [Event(event.name, event.data)] if event.data else []
                 except Exception as error:
-                    log.exception(_UNREAD, chain.asked.read.caller.client)
+                    log.exception(_UNREAD, chain.sent.read.caller.client)
                     self._count("failed")
                     if chain.rounds:
                         raise CutOff("its continuation could not be read") from error
@@ -189,7 +189,7 @@ class Recalling:
         goes_on = not chain.splice.has_other_calls()
         if not calls or (goes_on and not chain.may_go_on()):
             return None
-        results = [await self._result(chain.asked, call) for call in calls]
+        results = [await self._result(chain.sent, call) for call in calls]
         self._count("recalled")
         chain.rounds += 1
         if goes_on and chain.rounds == _MOST_ROUNDS:
@@ -197,21 +197,21 @@ class Recalling:
         more = chain.splice.answer(results)
         if not goes_on:
             return None
-        chain.text = with_end(chain.asked.read.protocol.history, chain.text, more)
+        chain.text = with_end(chain.sent.read.protocol.history, chain.text, more)
         return chain.text.encode()
 
-    async def _result(self, asked: Asked, call: RecallCall) -> str:
+    async def _result(self, sent: SentRequest, call: RecallCall) -> str:
         if not call.query:
             return _NO_QUESTION
-        request = RecallRequest(call.query, project=asked.read.caller.project, max_tokens=_MOST_TOKENS)
+        request = RecallRequest(call.query, project=sent.read.caller.project, max_tokens=_MOST_TOKENS)
         try:
             async with asyncio.timeout(_RECALL_SECONDS):
-                parts = parts_for(self._parts, asked.who)
-                return recalled_text(await recall(parts, asked.who.pool_id, bound_recall(asked.who, request)))
+                parts = parts_for(self._parts, sent.who)
+                return recalled_text(await recall(parts, sent.who.pool_id, bound_recall(sent.who, request)))
         except (EskerError, TimeoutError) as error:
-            log.warning("A recall of %s failed: %s", asked.read.caller.client, error)
+            log.warning("A recall of %s failed: %s", sent.read.caller.client, error)
         except Exception:
-            log.exception("A recall of %s failed", asked.read.caller.client)
+            log.exception("A recall of %s failed", sent.read.caller.client)
         self._count("failed")
         return _NOT_NOW
 
@@ -219,14 +219,14 @@ class Recalling:
         """Remember what the client does not get, for its next requests; without it, they are valid as well."""
         if not chain.splice.hidden:
             return
-        read = chain.asked.read
+        read = chain.sent.read
         try:
             said = read_answer(read.protocol, {"content-type": answer.headers.get("content-type", "")}, body)
             turns = await asyncio.to_thread(identified, [*read.conversation.turns, *said.turns])
             before = await asyncio.to_thread(identified, read.conversation.turns)
             if len(turns) > len(before):
                 history = turns[len(before)].history
-                self._hidden.note(_sender(chain.asked.who, read), history, chain.splice.hidden)
+                self._hidden.note(_sender(chain.sent.who, read), history, chain.splice.hidden)
         except Exception:
             log.exception("A recall of %s will not be in its next request", read.caller.client)
 
@@ -237,10 +237,10 @@ class Recalling:
 class _Chain:
     """The requests that make one answer."""
 
-    def __init__(self, asked: Asked, splice: Splice) -> None:
-        self.asked = asked
+    def __init__(self, sent: SentRequest, splice: Splice) -> None:
+        self.sent = sent
         self.splice = splice
-        self.text = asked.text
+        self.text = sent.text
         self.rounds = 0
         self.is_changed = False
         self.used: TokenUse | None = None
