@@ -77,7 +77,7 @@ class Recalling:
             request = self._hidden.put_back(_sender(who, read), read, turns)
             text = with_tool(read.protocol.name, request.text)
         except (ValueError, RecursionError):
-            self._count("not understood")
+            # A request of another form, which is counted by what becomes of it.
             return None
         except Exception:
             log.exception("A request of %s was sent on without the tool recall_memory", read.caller.client)

@@ -8,7 +8,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from tests.gateway.test_messages import CLAUDE, SESSION, request, sent, stored, text
+from tests.gateway.test_messages import CLAUDE, SESSION, counted, request, sent, stored, text
 from tests.support.api import until
 from tests.support.messages_api import faults
 from tests.support.model_answers import FORMS, Part
@@ -217,6 +217,18 @@ async def test_a_model_that_asks_again_and_again_is_answered_three_times(
     assert len(provider.arrived) == 4
     seen = FORMS["messages"].read_stream(got.content)
     assert (seen.parts, seen.reason) == ([("text", "I look.")] * 4, "end_turn")
+
+
+async def test_a_request_that_cannot_have_the_tool_is_counted_once(
+    agent: httpx2.AsyncClient, provider: Upstream
+) -> None:
+    provider.say(answer("messages", [("text", "Hello.")], 1, is_stream=True))
+    outcomes = ("not understood", "failed", "with pack", "without pack")
+    before = sum([await counted(agent, outcome) for outcome in outcomes])
+    twice = json.dumps(request(("user", "Hi."))).replace('"tools"', '"tools": [], "tools"').encode()
+    await sent(agent, twice, **{"x-esker-recall": "on"})
+    assert provider.arrived[0].body == twice
+    assert sum([await counted(agent, outcome) for outcome in outcomes]) == before + 1
 
 
 @pytest.mark.parametrize("headers", [{}, {"x-esker-recall": "on", "x-esker-mode": "watch"}])
