@@ -125,6 +125,12 @@ IDS: tuple[TextColumn, ...] = tuple(
     and column.table != "memories"
 )
 """The columns with ids that clients gave to sessions, messages and events; a memory goes with its id."""
+_UNIQUE_WITHIN: Mapping[str, tuple[str, ...]] = {
+    "sessions": ("client",),
+    "messages": ("session_id",),
+    "session_events": ("session_id", "kind"),
+}
+"""The columns by table within whose values such an id is unique."""
 
 _IDS = "an id that Esker made"
 _CHOICE = "one of a few words, which a constraint or the code lists"
@@ -229,8 +235,7 @@ async def rename_places(connection: Connection, phrases: Phrases, name: Callable
         rows = await (await connection.execute(statement, {"patterns": list(phrases.patterns)})).fetchall()
         old = [value for (value,) in rows if phrases.found_in(value)]
         if old:
-            values = {"old": old, "new": list(map(name, old))}
-            await connection.execute(for_column(SQL["rename"], column.table, column.column), values)
+            await _rename(connection, column, {each: name(each) for each in old})
         renamed.update(old)
     return renamed
 
@@ -246,6 +251,13 @@ async def places(connection: Connection) -> set[str]:
 
 async def give_names(connection: Connection, names: Mapping[str, str]) -> None:
     """Give projects, directories and ids of clients other names."""
-    values = {"old": list(names), "new": list(names.values())}
     for column in (*PLACES, *IDS):
-        await connection.execute(for_column(SQL["rename"], column.table, column.column), values)
+        await _rename(connection, column, names)
+
+
+async def _rename(connection: Connection, column: TextColumn, names: Mapping[str, str]) -> None:
+    values = {"old": list(names), "new": list(names.values())}
+    if column in IDS and (key := _UNIQUE_WITHIN.get(column.table)):
+        # An id that was forgotten, allowed and given again gets the same name as before.
+        await connection.execute(for_column(SQL["make_way"], column.table, column.column, key), values)
+    await connection.execute(for_column(SQL["rename"], column.table, column.column), values)

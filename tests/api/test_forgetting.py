@@ -178,6 +178,23 @@ async def test_ids_of_clients_that_say_a_forgotten_word_get_other_names_and_come
     assert "xanadu" not in dump(owner_url).lower()
 
 
+async def test_ids_that_were_forgotten_and_allowed_can_be_forgotten_again(
+    client: httpx2.AsyncClient, owner_url: str
+) -> None:
+    message = {"external_id": "turn-xanadu-1", "role": "user", "content": "Never use floats for money."}
+    event = {"kind": "session_end", "dedupe_key": "end of Xanadu"}
+    kept = await opened(client, "money")
+    for _ in range(3):
+        session = await opened(client, "chat about Xanadu")
+        for each in (session, kept):
+            assert (await said(client, each, message))["accepted"] == 1
+            assert not (await client.post(f"/v1/sessions/{each}/events", json=event)).json()["repeated"]
+        receipt = await forgotten(client, words=["Xanadu"])
+        assert (receipt["left"], "xanadu" in dump(owner_url).lower()) == ({}, False)
+        assert await opened(client, "chat about Xanadu") == session
+        await client.delete(f"/v1/forget/{receipt['id']}")
+
+
 async def test_an_import_says_how_many_memories_it_leaves_out(client: httpx2.AsyncClient) -> None:
     for content in ("Our vault is called Xanadu.", "The cellar is dry."):
         await client.post("/v1/memories", json={"content": content})

@@ -33,3 +33,11 @@ SELECT DISTINCT {column} FROM {table} WHERE {column} ILIKE ANY (%(patterns)s)
 -- Give values of a column other names, in all rows that have them.
 UPDATE {table} AS t SET {column} = new.name
 FROM unnest(%(old)s::text[], %(new)s::text[]) AS new (old, name) WHERE t.{column} = new.old
+
+-- name: make_way
+-- Give another name to rows that have one of the new names already, if a row beside them, with the same key, gets it.
+UPDATE {table} AS t SET {column} = t.{column} || '-' || left(gen_random_uuid()::text, 8)
+WHERE ({key_of_t}, t.{column}) IN (
+    SELECT {key}, new.name FROM {table}
+    JOIN unnest(%(old)s::text[], %(new)s::text[]) AS new (old, name) ON {column} = new.old
+)
