@@ -10,7 +10,7 @@ from esker.server.core.json_input import JsonObject
 
 app = typer.Typer(add_completion=False)
 
-_FIGURES = ("calls", "sent", "from cache", "raw history", "saved", "cost", "saved")
+_FIGURES = ("calls", "sent", "from cache", "raw history", "saved", "cost", "money saved")
 
 
 @app.command()
