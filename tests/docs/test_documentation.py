@@ -115,6 +115,21 @@ def test_links_have_a_target(path: Path) -> None:
             assert target_path.exists() or made in REFERENCE, target
 
 
+def test_the_numbers_of_formats_of_secrets_are_documented() -> None:
+    tables = tomllib.loads(page("server/core/redaction/formats.toml"))
+    formats = {**tables["prefixed"], **tables["inside"]}
+    entries = sum(len(of_kind) for table in ("prefixed", "inside") for of_kind in tables[table].values())
+    assert f"{entries} beginnings and patterns of {len(formats)} kinds" in page("docs/decisions/secrets.md")
+    assert f"{entries} formats of {len(formats)} kinds" in page("CHANGELOG.md")
+
+
+def test_every_folder_of_tests_is_documented() -> None:
+    folders = {file.parent.name for file in (ROOT / "tests").glob("*/test_*.py")}
+    table = [line for line in page("CONTRIBUTING.md").splitlines() if line.startswith("| `")]
+    documented = {name for line in table for name in re.findall(r"`(\w+)`", line.split("|")[1])}
+    assert documented == folders | {"clients"}
+
+
 def test_every_decision_is_listed() -> None:
     folder = ROOT / "docs/decisions"
     listed = set(re.findall(r"\]\(([^)]+)\)", (folder / "README.md").read_text(encoding="utf-8")))
