@@ -2,22 +2,17 @@
 
 import argparse
 import json
-import shutil
 import signal
 import sys
-import tempfile
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager
-from dataclasses import asdict
+from collections.abc import Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 
-from tests.clients.agent import Agent
 from tests.clients.gateway.driving import MODES, try_through_gateway
-from tests.clients.homes import environment, make_home
 from tests.clients.installing import CannotInstall, Clients, install, known_clients
-from tests.clients.memory import MemoryServer
-from tests.clients.model.server import ModelAsked, scripted_model
-from tests.clients.promises import Outcome, Trial, seed
+from tests.clients.model.server import scripted_model
+from tests.clients.promises import Outcome, Trial
+from tests.clients.surroundings import agent_at_home, seeded_server
 
 _MARKS = {True: "yes", False: "NO", None: "-"}
 
@@ -66,46 +61,17 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 def _try_all(clients: Clients, names: list[str], *, short: bool) -> dict[str, list[Outcome]]:
     outcomes: dict[str, list[Outcome]] = {}
-    with scripted_model() as model, _memory_server() as server:
+    with scripted_model() as model, seeded_server() as server:
         for name in names:
             for _ in range(_TRIES):
                 print(f"{name} …", file=sys.stderr)
-                with _agent(name, clients, server, model, patient=short) as agent:
-                    outcomes[name] = list(Trial(agent, server, model).run(short=short))
+                with agent_at_home(name, clients, model.url, server.url) as agent:
+                    patient = replace(agent, environ={**agent.environ, "ESKER_HOOK_SECONDS": "60"})
+                    tried = Trial(patient if short else agent, server, model).run(short=short)
+                    outcomes[name] = list(tried)
                 if all(each.kept is not False for each in outcomes[name]):
                     break
     return outcomes
-
-
-@contextmanager
-def _memory_server() -> Generator[MemoryServer]:
-    folder = Path(tempfile.mkdtemp(prefix="esker-clients-"))
-    server = MemoryServer(folder)
-    try:
-        server.start()
-        seed(server)
-        yield server
-    finally:
-        server.stop()
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-@contextmanager
-def _agent(name: str, clients: Clients, server: MemoryServer, model: ModelAsked, *, patient: bool) -> Generator[Agent]:
-    # Codex refuses a home in the folder for temporary files.
-    root = Path(tempfile.mkdtemp(prefix=f"home-{name}-", dir=clients.folder))
-    home, work = root / "home", root / "shop"
-    make_home(home, work, model.url)
-    environ = environment(home, model.url, clients.path())
-    # OpenCode takes PWD for its working directory.
-    environ |= {"PWD": str(work), "ESKER_URL": server.url, "ESKER_STATE_DIR": str(root / "state")}
-    environ |= {"ESKER_HOOK_SECONDS": "60"} if patient else {}
-    agent = Agent(name, home, work, environ)
-    try:
-        yield agent
-    finally:
-        agent.end()
-        shutil.rmtree(root, ignore_errors=True)
 
 
 def _table(outcomes: dict[str, list[Outcome]]) -> str:
