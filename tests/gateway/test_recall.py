@@ -238,3 +238,17 @@ async def test_the_tool_is_in_no_request_that_did_not_ask_for_it_or_may_not_be_c
     provider.say(answer("messages", [("text", "Hello.")], 1, is_stream=True))
     await sent(agent, request(("user", "Hi.")), **headers)
     assert b"recall_memory" not in provider.arrived[0].body
+
+
+async def test_half_a_character_in_a_call_breaks_neither_its_answer_nor_later_requests(
+    agent: httpx2.AsyncClient, provider: Upstream
+) -> None:
+    said = FORMS["gemini"].document([("recall", "XX"), ("call", "Bash")], 1)
+    provider.say(Said([json.dumps(said).replace("XX", r"deploys \ud83d").encode()], headers=JSON))
+    for turns in (1, 3):
+        got = await ask(agent, "gemini", turns, is_stream=False)
+        assert got.status_code == 200
+        assert b"recall_memory" not in got.content
+    [_, parts, result, *_] = provider.arrived[1].json["contents"]
+    assert parts["parts"][0]["functionCall"]["args"] == {"query": "deploys \ud83d"}
+    assert result["parts"][0]["functionResponse"]["name"] == "recall_memory"

@@ -170,3 +170,11 @@ def test_an_answer_that_was_cut_off_has_no_calls_that_are_answered(name: str) ->
         for event in reader.feed(chunk):
             splice.take(event)
     assert splice.calls() == []
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_a_character_that_is_cut_between_two_events_arrives_in_its_halves(name: str) -> None:
+    chain = streamed(name, [[("recall", "deploys")], [("text", "\U0001f600")]])
+    assert "\U0001f600" in "".join(words for _, words in FORMS[name].read_stream(chain.sent).parts)
+    chain = streamed(name, [[("recall", "deploys")], [("text", "a\ud83d")]])
+    assert rb"\ud83d" in chain.sent
