@@ -178,3 +178,8 @@ def test_a_character_that_is_cut_between_two_events_arrives_in_its_halves(name: 
     assert "\U0001f600" in "".join(words for _, words in FORMS[name].read_stream(chain.sent).parts)
     chain = streamed(name, [[("recall", "deploys")], [("text", "a\ud83d")]])
     assert rb"\ud83d" in chain.sent
+
+
+def test_a_blank_text_before_a_call_is_not_sent_back() -> None:
+    asked = {"role": "user", "content": [{"type": "text", "text": "And now?"}]}
+    assert faults([asked, *streamed("messages", [[("thought", "hm"), ("text", "\n\n"), ("recall", "a")]]).items]) == []

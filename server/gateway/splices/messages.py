@@ -99,7 +99,10 @@ class MessagesSplice(Splice):
         # A message must not end in a thought.
         last = max(index for index, block in self._blocks.items() if block.get("type") not in _THOUGHTS)
         blocks = {index: self._blocks[index] for index in sorted(self._blocks) if index <= last}
-        said = [block for block in blocks.values() if block.get("type") != "text" or block.get("text")]
+        # The API writes blank texts, and refuses them.
+        said = [
+            block for block in blocks.values() if block.get("type") != "text" or str(block.get("text") or "").strip()
+        ]
         unshown = {int(event.data.get("index") or 0) for event in self._held}
         hidden = [block for index, block in blocks.items() if index in unshown or _is_ours(block)]
         calls = [block for block in said if _is_ours(block)]
