@@ -252,3 +252,9 @@ async def test_half_a_character_in_a_call_breaks_neither_its_answer_nor_later_re
     [_, parts, result, *_] = provider.arrived[1].json["contents"]
     assert parts["parts"][0]["functionCall"]["args"] == {"query": "deploys \ud83d"}
     assert result["parts"][0]["functionResponse"]["name"] == "recall_memory"
+
+
+async def test_a_stream_that_says_its_length_may_become_longer(agent: httpx2.AsyncClient, provider: Upstream) -> None:
+    provider.say(*(Said([b"".join(FORMS["chat"].stream(parts, 1))]) for parts in (FIRST, [("text", "a" * 5_000)])))
+    got = await ask(agent, "chat", 1, is_stream=True)
+    assert [words for _, words in FORMS["chat"].read_stream(got.content).parts] == ["I look.\n\n" + "a" * 5_000]
