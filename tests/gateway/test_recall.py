@@ -258,3 +258,12 @@ async def test_a_stream_that_says_its_length_may_become_longer(agent: httpx2.Asy
     provider.say(*(Said([b"".join(FORMS["chat"].stream(parts, 1))]) for parts in (FIRST, [("text", "a" * 5_000)])))
     got = await ask(agent, "chat", 1, is_stream=True)
     assert [words for _, words in FORMS["chat"].read_stream(got.content).parts] == ["I look.\n\n" + "a" * 5_000]
+
+
+async def test_the_model_is_told_why_its_question_is_refused(agent: httpx2.AsyncClient, provider: Upstream) -> None:
+    provider.say(
+        answer("chat", [("recall", "a" * 5_000)], 1, is_stream=False),
+        answer("chat", [("text", "Never.")], 2, is_stream=False),
+    )
+    await ask(agent, "chat", 1, is_stream=False)
+    assert "at most 4,000 characters" in provider.arrived[1].json["messages"][-1]["content"]
