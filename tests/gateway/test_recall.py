@@ -204,6 +204,11 @@ async def test_an_answer_whose_second_request_fails_ends_as_a_broken_one(
     provider.say(answer("messages", FIRST, 1, is_stream=True), refused)
     with pytest.raises(httpx2.RemoteProtocolError):
         await sent(agent, request(("user", "Hi.")), **{"x-esker-recall": "on"})
+    # The first request was paid for.
+    path = f"/v1/sessions?external_id={SESSION}"
+    [session] = (await until(agent, path, lambda listed: listed["sessions"]))["sessions"]
+    shown = await until(agent, f"/v1/sessions/{session['id']}/memory", lambda memory: memory["usage"])
+    assert shown["usage"]["output_tokens"] == 10
     provider.say(answer("messages", FIRST, 1, is_stream=False), refused)
     got = await sent(agent, request(("user", "Hi."), stream=False), **{"x-esker-recall": "on"})
     assert (got.status_code, got.json()) == (529, {"type": "error"})
