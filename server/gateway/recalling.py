@@ -283,5 +283,8 @@ def with_end(history: str, text: str, more: Sequence[object]) -> str:
 
 
 def _sender(who: Principal, read: ModelRequest) -> str:
-    """Return whose hidden calls may be in a request: those of the same rights and project."""
-    return json.dumps([who.pool_id, who.project, read.caller.client, read.caller.project])
+    """Return whose hidden calls may be in a request: those of the same rights, project and protocol.
+
+    Some clients change to a model of another provider in the middle of a conversation.
+    """
+    return json.dumps([who.pool_id, who.project, read.caller.client, read.caller.project, read.protocol.name])

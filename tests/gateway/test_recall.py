@@ -272,3 +272,16 @@ async def test_the_model_is_told_why_its_question_is_refused(agent: httpx2.Async
     )
     await ask(agent, "chat", 1, is_stream=False)
     assert "at most 4,000 characters" in provider.arrived[1].json["messages"][-1]["content"]
+
+
+async def test_a_conversation_that_goes_on_in_another_protocol_has_no_calls_of_the_first_one(
+    agent: httpx2.AsyncClient, provider: Upstream
+) -> None:
+    provider.say(*(answer("responses", parts, 1, is_stream=False) for parts in (FIRST, [("text", "On Fridays.")])))
+    await ask(agent, "responses", 1, is_stream=False)
+    said = [{"role": "assistant", "content": words} for words in ("I look.", "On Fridays.")]
+    history = [*HISTORIES["chat"][:1], *said, {"role": "user", "content": "And on Mondays?"}]
+    provider.say(answer("chat", [("text", "No.")], 2, is_stream=False))
+    body = {**BODIES["chat"], "messages": history}
+    await agent.post("/gateway/model/v1/chat/completions", json=body, headers=ON)
+    assert provider.arrived[2].json["messages"][-4:] == history
