@@ -185,7 +185,7 @@ class Recalling:
         """
         chain.use(used)
         calls = chain.splice.calls()
-        chain.is_changed = chain.is_changed or bool(calls)
+        chain.is_changed = chain.is_changed or chain.splice.hides_call()
         goes_on = not chain.splice.has_other_calls()
         if not calls or (goes_on and not chain.may_go_on()):
             return None

@@ -1,5 +1,6 @@
 """Splices: a client sees one valid answer, and no call of `recall_memory`, however many answers it is made of."""
 
+import json
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -183,3 +184,26 @@ def test_a_character_that_is_cut_between_two_events_arrives_in_its_halves(name: 
 def test_a_blank_text_before_a_call_is_not_sent_back() -> None:
     asked = {"role": "user", "content": [{"type": "text", "text": "And now?"}]}
     assert faults([asked, *streamed("messages", [[("thought", "hm"), ("text", "\n\n"), ("recall", "a")]]).items]) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("messages", "max_tokens"),
+        ("responses", "incomplete"),
+        ("chat", "length"),
+        ("chat", None),
+        ("gemini", "MAX_TOKENS"),
+        ("gemini", None),
+    ],
+)
+def test_a_document_does_not_show_a_call_that_was_cut_off(name: str, reason: str | None) -> None:
+    document = FORMS[name].document([("text", "I look."), ("recall", "deploys")], 1)
+    for ended in (document, *document.get("choices", ()), *document.get("candidates", ())):
+        ended |= {each: reason for each in ("stop_reason", "finish_reason", "finishReason", "status") if each in ended}
+    splice = SPLICES[name]()
+    splice.take_document(document)
+    assert (splice.calls() == [], splice.hides_call()) == (True, True)
+    shown = json.dumps(splice.document())
+    assert "I look." in shown
+    assert "recall_memory" not in shown

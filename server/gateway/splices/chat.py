@@ -55,7 +55,7 @@ class ChatSplice(Splice):
         if reason is None:
             return [] if delta and not seen else [self._chunk(event, choice, seen)]
         self._reason = reason
-        is_changed = seen != delta or bool(self._answered) or self._hides_call()
+        is_changed = seen != delta or bool(self._answered) or self.hides_call()
         if is_changed:
             event = event._replace(data={**data, "choices": [{**choice, "delta": {}}]})
         self._ends.append(event)
@@ -73,7 +73,9 @@ class ChatSplice(Splice):
             {**as_object(call), "index": index} for index, call in enumerate(as_list(message.get("tool_calls")))
         ]
         delta: JsonObject = {**message, **({"tool_calls": numbered} if numbered else {})}
-        self.take(SentEvent("", {**document, "choices": [{**choice, "delta": delta}]}, b""))
+        event = SentEvent("", {**document, "choices": [{**choice, "delta": delta}]}, b"")
+        self.take(event)
+        self._ends = self._ends or [event]
 
     def calls(self) -> list[RecallCall]:
         """Return the calls of the tool."""
@@ -163,7 +165,7 @@ class ChatSplice(Splice):
         return {"id": self._id} if self._answered and self._id else {}
 
     def _end(self, event: SentEvent) -> bytes:
-        if not event.data or not (self._answered or self._hides_call()):
+        if not event.data or not (self._answered or self.hides_call()):
             return event.raw
         choices: list[Json] = [
             {**as_object(choice), "finish_reason": self._last_reason()} for choice in as_list(event.data.get("choices"))
@@ -180,7 +182,8 @@ class ChatSplice(Splice):
         """Return why the answer ended for the client: not for a call that it does not see."""
         return "stop" if self._reason == "tool_calls" and not self.has_other_calls() else self._reason
 
-    def _hides_call(self) -> bool:
+    def hides_call(self) -> bool:
+        """Return whether the answer has a call of the tool, which may be one that was cut off."""
         return any(map(_is_ours, self._calls.values()))
 
 

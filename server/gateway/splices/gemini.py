@@ -53,7 +53,9 @@ class GeminiSplice(Splice):
 
     def take_document(self, document: JsonObject) -> None:
         """Take a whole answer."""
-        self.take(SentEvent("", document, b""))
+        event = SentEvent("", document, b"")
+        self.take(event)
+        self._end = self._end or event
 
     def calls(self) -> list[RecallCall]:
         """Return the calls of the tool."""
@@ -61,6 +63,10 @@ class GeminiSplice(Splice):
             return []
         calls = [as_object(part.get("functionCall")) for part in self._parts if _is_ours(part)]
         return [recall_call(call.get("id"), call.get("args")) for call in calls]
+
+    def hides_call(self) -> bool:
+        """Return whether the answer has a call of the tool, which may be one that was cut off."""
+        return any(map(_is_ours, self._parts))
 
     def has_other_calls(self) -> bool:
         """Return whether tools of the client are called."""

@@ -121,7 +121,7 @@ class MessagesSplice(Splice):
 
     def finish(self) -> list[bytes]:
         """Return the last thoughts if no call followed them, and the end."""
-        thoughts = [] if self._hides_call() else self._released()
+        thoughts = [] if self.hides_call() else self._released()
         return [*thoughts, *(self._end(event) for event in self._ends)]
 
     def document(self) -> JsonObject:
@@ -137,7 +137,7 @@ class MessagesSplice(Splice):
         }
 
     def _end(self, event: SentEvent) -> bytes:
-        if event.name != "message_delta" or not (self._answered or self._hides_call()):
+        if event.name != "message_delta" or not (self._answered or self.hides_call()):
             return event.raw
         delta = {**as_object(event.data.get("delta")), "stop_reason": self._stop_reason()}
         usage = summed(as_object(event.data.get("usage")), "output_tokens", self._written)
@@ -146,7 +146,8 @@ class MessagesSplice(Splice):
     def _usage(self) -> JsonObject:
         return next((as_object(event.data.get("usage")) for event in self._ends if "usage" in event.data), JsonObject())
 
-    def _hides_call(self) -> bool:
+    def hides_call(self) -> bool:
+        """Return whether the answer has a call of the tool, which may be one that was cut off."""
         return any(map(_is_ours, self._blocks.values()))
 
     def _stop_reason(self) -> Json:

@@ -107,10 +107,10 @@ class ResponsesSplice(Splice):
 
     def finish(self) -> list[bytes]:
         """Return the last thoughts if no call followed them, and the end."""
-        found = [] if self._hides_call() else self._released()
+        found = [] if self.hides_call() else self._released()
         if self._end is None:
             return found
-        if not (self._answered or self._hides_call()):
+        if not (self._answered or self.hides_call()):
             return [*found, self._sent(self._end)]
         return [*found, self._sent(self._end, {"response": self._whole()})]
 
@@ -129,7 +129,8 @@ class ResponsesSplice(Splice):
     def _response(self) -> JsonObject:
         return as_object(self._end.data.get("response")) if self._end else {}
 
-    def _hides_call(self) -> bool:
+    def hides_call(self) -> bool:
+        """Return whether the answer has a call of the tool, which may be one that was cut off."""
         return any(map(_is_ours, self._items.values()))
 
     def _released(self) -> list[bytes]:

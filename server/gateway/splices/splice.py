@@ -52,6 +52,10 @@ class Splice(ABC):
         """Return the calls of the tool in the answer that has ended; none if the answer was cut off."""
 
     @abstractmethod
+    def hides_call(self) -> bool:
+        """Return whether that answer has a call of the tool, which may be one that was cut off."""
+
+    @abstractmethod
     def has_other_calls(self) -> bool:
         """Return whether that answer also calls tools of the client."""
 
