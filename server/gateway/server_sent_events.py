@@ -8,6 +8,7 @@ from typing import NamedTuple
 from esker.server.core.json_input import JsonObject, as_object
 from esker.server.gateway.records import Event
 
+_LONGEST_BLANK = 4
 _BLANK = re.compile(rb"\r\n\r\n|\n\n|\r\r")
 # Not `splitlines`: it also ends a line at characters that JSON may contain, such as U+2028 and U+0085.
 _LINE_END = re.compile(r"\r\n|\n|\r")
@@ -29,10 +30,12 @@ class EventReader:
 
     def feed(self, chunk: bytes) -> list[SentEvent]:
         """Return the events that end in a chunk."""
+        # Only an end that reaches into this chunk: a large event may come in hundreds of them.
+        searched = max(0, len(self._rest) - _LONGEST_BLANK)
         self._rest += chunk
         found: list[SentEvent] = []
         start = 0
-        for blank in _BLANK.finditer(self._rest):
+        for blank in _BLANK.finditer(self._rest, searched):
             found.append(_event(self._rest[start : blank.end()]))
             start = blank.end()
         self._rest = self._rest[start:]
