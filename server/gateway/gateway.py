@@ -4,6 +4,7 @@ Memory never breaks an agent: if Esker fails at its part, the request is sent on
 """
 
 import asyncio
+import json
 import logging
 import re
 from collections.abc import Callable, Coroutine, Mapping, Sequence
@@ -230,7 +231,7 @@ def _answer(read: ModelRequest, headers: Headers, copy: bytes) -> ModelAnswer | 
 
 
 def _owner(who: Principal, caller: Caller) -> str:
-    return f"{who.pool_id}/{caller.client}"
+    return json.dumps([who.pool_id, who.project or caller.project, caller.client])
 
 
 def _target(scope: Scope) -> tuple[Mapping[str, str], str, str]:

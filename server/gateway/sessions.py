@@ -46,7 +46,7 @@ class Histories:
     def place(self, owner: str, turns: Sequence[KnownTurn], said: Sequence[Turn] = ()) -> Place | None:
         """Return the session of the latest turns that are known, or of a summary in what was `said`; None without one.
 
-        `owner` keeps apart what belongs to different pools and clients.
+        `owner` keeps apart what belongs to different pools, projects and clients.
         """
         if summarised := self._summarised(owner, said[:_MOST_BEFORE_SUMMARY]):
             # The prompt behind it may be that of another session, too, such as "go on".

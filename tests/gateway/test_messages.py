@@ -365,3 +365,20 @@ async def counted(agent: httpx2.AsyncClient, outcome: str) -> float:
     """Return how many requests had an outcome."""
     lines = (await agent.get("/metrics")).text.splitlines()
     return next((float(each.rpartition(" ")[2]) for each in lines if f'outcome="{outcome}"' in each), 0)
+
+
+async def test_the_same_words_in_two_projects_are_two_sessions(agent: httpx2.AsyncClient, provider: Upstream) -> None:
+    provider.say(Said(messages_stream(text("Hello."))))
+    for turns in ([("user", "Hi.")], [("user", "Hi."), ("assistant", [text("Hello.")]), ("user", "And now?")]):
+        for project in ("acme/shop", "acme/bank"):
+            own = {"x-esker-client": "mine", "x-esker-project": project}
+            content = json.dumps(request(*turns))
+            await agent.post("/gateway/model/v1/messages", content=content, headers=own)
+
+    def has_both(listed: dict[str, Any]) -> bool:
+        return sorted(each["project"] for each in listed["sessions"] if each["client"] == "mine") == [
+            "acme/bank",
+            "acme/shop",
+        ]
+
+    await until(agent, "/v1/sessions", has_both)
