@@ -99,6 +99,8 @@ class Gateway:
         who: Principal | None = scope["state"].get("principal")
         protocol = protocol_of(path) if scope["method"] == "POST" and who else None
         read = await self._read(protocol, headers, body) if protocol else None
+        if read and who and "read" not in who.scopes:
+            read = replace(read, mode="watch")
         is_readable = read and not (path.endswith(":streamGenerateContent") and b"alt=sse" not in scope["query_string"])
         with_tool = await self._recalling.prepared(who, read) if read and who and is_readable else None
         read = with_tool or read

@@ -70,7 +70,7 @@ class Recalling:
 
     async def prepared(self, who: Principal, read: ModelRequest) -> ModelRequest | None:
         """Return a request with the tool, and with earlier calls of it; None for one that must not have it."""
-        if not read.recall or read.mode not in ("pack", "manage") or "read" not in who.scopes:
+        if not read.recall or read.mode not in ("pack", "manage"):
             return None
         try:
             turns = await asyncio.to_thread(identified, read.conversation.turns)

@@ -49,6 +49,18 @@ async def test_a_key_of_esker_is_told_from_that_of_the_provider(
     assert [each["text"] for each in await stored(agent, SESSION, 2)] == ["Hi.", "Hello."]
 
 
+@pytest.mark.usefixtures("kept_server")
+async def test_a_key_that_may_not_read_gets_neither_a_pack_nor_the_tool(
+    agent: httpx2.AsyncClient, provider: Upstream, parts: Parts
+) -> None:
+    await agent.post("/v1/memories", json={"content": "The shop deploys on Fridays.", "kind": "manual"})
+    key = await create_key(parts, name="c", pool="default", scopes=["write"])
+    provider.say(Said(messages_stream(text("Hello."))))
+    body = json.dumps(request(("user", "Hi."))).encode()
+    assert (await sent(agent, body, **{"x-esker-key": key.key, "x-esker-recall": "on"})).status_code == 200
+    assert provider.arrived[0].body == body
+
+
 async def test_a_request_that_waits_for_a_model_takes_nobodys_turn(
     agent: httpx2.AsyncClient, provider: Upstream
 ) -> None:
