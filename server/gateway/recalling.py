@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields, replace
 
 import httpx2
 
-from esker.server.core.errors import EskerError, Unavailable
+from esker.server.core.errors import EskerError, InvalidInput, Unavailable
 from esker.server.core.json_input import as_object
 from esker.server.core.recall.rendering import recalled_text
 from esker.server.core.records import Principal, TokenUse
@@ -106,6 +106,8 @@ class Recalling:
                     await client.end()
                     return
                 body = await self._continued(chain, _used(sent.read.protocol, events))
+                # Also if the next request fails, or the client goes away in it.
+                client.copy.used, client.copy.further_tokens = chain.used, chain.further_tokens
                 if body is None:
                     break
                 try:
@@ -115,7 +117,6 @@ class Recalling:
                 if answer.status_code != 200 or not _is_stream(answer):
                     raise CutOff(f"the request after a recall was answered with the status {answer.status_code}")
         end = b"".join(chain.splice.finish())
-        client.copy.used, client.copy.further_tokens = chain.used, chain.further_tokens
         await self._note(chain, answer, client.copy.bytes + end)
         await client.write(end)
         await client.end()
@@ -134,6 +135,7 @@ class Recalling:
                     log.exception(_UNREAD, sent.read.caller.client)
                     self._count("failed")
                     chain.is_changed = False
+                client.copy.used, client.copy.further_tokens = chain.used, chain.further_tokens
                 if body is None:
                     break
                 answer = await opened.enter_async_context(sent.again(body))
@@ -142,7 +144,6 @@ class Recalling:
                     return
             if chain.is_changed:
                 raw = json.dumps(chain.splice.document()).encode()
-                client.copy.used, client.copy.further_tokens = chain.used, chain.further_tokens
                 await self._note(chain, answer, raw)
             await client.start(answer, is_rewritten=True, length=len(raw))
             await client.write(raw)
@@ -208,6 +209,9 @@ class Recalling:
             async with asyncio.timeout(_RECALL_SECONDS):
                 parts = parts_for(self._parts, sent.who)
                 return recalled_text(await recall(parts, sent.who.pool_id, bound_recall(sent.who, request)))
+        except InvalidInput as error:
+            # The model can ask in another way.
+            return str(error)
         except (EskerError, TimeoutError) as error:
             log.warning("A recall of %s failed: %s", sent.read.caller.client, error)
         except Exception:
