@@ -26,6 +26,12 @@ def gateway(
         str | None, typer.Option("--for", help=f"The client that it is: {', '.join(CLIENTS)}. Unset: by its name.")
     ] = None,
     mode: Annotated[str | None, typer.Option(help=f"{', '.join(MODES)}; unset: as the server is set.")] = None,
+    recall: Annotated[
+        bool | None,
+        typer.Option(
+            help="Whether models get the tool recall_memory, which the gateway answers. Unset: as the server is set."
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Start a program whose requests to models go through the gateway.
@@ -37,7 +43,7 @@ def gateway(
         raise WrongUsage(f"--for must be one of {', '.join(CLIENTS)}, not {chosen!r}.")
     if mode is not None and mode not in MODES:
         raise WrongUsage(f"--mode must be one of {', '.join(MODES)}, not {mode!r}.")
-    found = _behind(chosen, command, mode)
+    found = _behind(chosen, command, mode, recall)
     if as_json:
         print_json({"command": found.command, "environment": found.environment})
         return
@@ -49,7 +55,7 @@ def gateway(
     os.execve(program, found.command, {**os.environ, **found.environment})  # noqa: S606 - the user named the program
 
 
-def _behind(client: str, command: list[str], mode: str | None) -> Behind:
+def _behind(client: str, command: list[str], mode: str | None, recall: bool | None) -> Behind:
     """Return how to start a command. Raises Misconfigured if it goes to a provider of the user's own already."""
     for name in ADDRESSES:
         if (address := os.environ.get(name)) and "/gateway" not in address:
@@ -66,4 +72,5 @@ def _behind(client: str, command: list[str], mode: str | None) -> Behind:
     if is_excluded(here, project, settings.exclude):
         mode = "off"
     options = {"client": client, "project": project, "cwd": here, "mode": mode}
+    options["recall"] = None if recall is None else "on" if recall else "off"
     return behind_gateway(client, command, gateway_url(api.url, options), os.environ, settings.key)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from esker.server.agents.project import is_excluded, project_of
-from esker.server.core.config.gateway_rules import GatewayMode, mode_for, read_mode, read_switch
+from esker.server.core.config.gateway_rules import GatewayMode, GatewayRule, read_mode, read_switch, rule_for
 from esker.server.core.config.settings import Settings
 from esker.server.core.json_input import JsonObject, as_object
 from esker.server.gateway.callers import caller_of, check_names, is_aside
@@ -54,17 +54,24 @@ def read_request(
     if is_aside(caller, conversation.offers_tools):
         raise Unread("aside")
     asked = read_mode(headers.get("x-esker-mode", ""))
-    usual = asked or settings.gateway_mode
+    rule = rule_for(settings.gateway_rules, caller.client, caller.project)
     # A sender that asks for it is not read, whatever the rules of the server say.
-    mode = "off" if asked == "off" else mode_for(settings.gateway_rules, usual, caller.client, caller.project)
+    mode = "off" if asked == "off" else rule.mode if rule else asked or settings.gateway_mode
     if mode == "off" or is_excluded(caller.cwd, caller.project, exclude()):
         raise Unread("off")
-    asked_recall = read_switch(headers.get("x-esker-recall", ""))
-    usual_recall = any(each.applies(caller.client, caller.project) for each in settings.gateway_recall)
-    recall = usual_recall if asked_recall is None else asked_recall
+    recall = _has_recall(read_switch(headers.get("x-esker-recall", "")), rule, settings, caller)
     without = without_order(conversation.turns)
     turns = without_summary(conversation.turns if without is None else without)
     return ModelRequest(protocol, text, replace(conversation, turns=turns), caller, mode, recall, without is not None)
+
+
+def _has_recall(asked: bool | None, rule: GatewayRule | None, settings: Settings, caller: Caller) -> bool:
+    """Return whether a model is to have the tool: as its sender asks, else by its rule, else by the setting."""
+    if asked is not None:
+        return asked
+    if rule and rule.recall is not None:
+        return rule.recall
+    return any(each.applies(caller.client, caller.project) for each in settings.gateway_recall)
 
 
 def read_answer(protocol: Protocol, headers: Mapping[str, str], copy: bytes) -> ModelAnswer:

@@ -197,6 +197,16 @@ def test_with_json_an_error_is_json(server: dict[str, str]) -> None:
     assert "mem_nope" in json.loads(done.stdout)["error"]
 
 
+def test_a_command_behind_the_gateway_is_told_its_mode_and_recall_in_the_address(server: dict[str, str]) -> None:
+    def address(*options: str) -> str:
+        done = esker("gateway", *options, "--json", "--", "python", "agent.py", **server)
+        return str(json.loads(done.stdout)["environment"]["ANTHROPIC_BASE_URL"])
+
+    assert "~mode=manage~recall=on/anthropic" in address("--mode", "manage", "--recall")
+    assert "~recall=off/" in address("--no-recall")
+    assert "recall" not in address()
+
+
 def test_a_missing_server_is_explained() -> None:
     done = esker_alone("recall", "x", ESKER_URL="http://127.0.0.1:1")
     assert done.returncode == 1

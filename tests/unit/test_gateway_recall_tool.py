@@ -7,14 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from esker.server.core.config.gateway_rules import Senders, read_senders, read_switch
+from esker.server.core.config.gateway_rules import Senders, read_rules, read_senders, read_switch
+from esker.server.core.config.settings import Settings
 from esker.server.core.errors import InvalidInput
 from esker.server.gateway.hidden_calls import HiddenCalls
 from esker.server.gateway.identity import identified
 from esker.server.gateway.prompts import without_middle
 from esker.server.gateway.protocols.messages import MESSAGES
 from esker.server.gateway.protocols.responses import RESPONSES
-from esker.server.gateway.reading import ModelRequest
+from esker.server.gateway.reading import ModelRequest, read_request
 from esker.server.gateway.recall_tool import with_tool
 from esker.server.gateway.recalling import with_end
 from esker.server.gateway.records import Caller, Protocol
@@ -157,6 +158,32 @@ def test_the_setting_names_all_senders_none_or_some() -> None:
     assert not any(each.applies("claude-code", "other/shop") for each in some)
     with pytest.raises(ValueError, match="client@project"):
         read_senders("codex=on")
+
+
+@pytest.mark.parametrize(
+    ("rules", "usual", "asked", "expected"),
+    [
+        ("codex=pack, *=manage", "on", "", True),
+        ("codex=pack, *=manage+recall", "", "", True),
+        ("*@acme/*=manage-recall, *=pack", "mine", "", False),
+        ("*=manage-recall", "on", "on", True),
+        ("*=pack+recall", "", "off", False),
+        ("codex=pack+recall", "", "", False),
+    ],
+)
+def test_the_tool_is_offered_as_the_sender_asks_else_by_its_rule_else_by_the_setting(
+    rules: str, usual: str, asked: str, expected: bool
+) -> None:
+    settings = Settings.from_environment({"ESKER_GATEWAY_RULES": rules, "ESKER_GATEWAY_RECALL": usual})
+    headers = {"x-esker-client": "mine", "x-esker-project": "acme/shop", "x-esker-recall": asked}
+    read = read_request(MESSAGES, headers, json.dumps(REQUESTS["messages"]).encode(), settings, tuple)
+    assert read.recall is expected
+
+
+@pytest.mark.parametrize("rule", ["codex=recall", "codex=pack+", "codex=+recall", "=pack+recall"])
+def test_a_rule_without_a_client_or_a_mode_is_refused(rule: str) -> None:
+    with pytest.raises(ValueError, match="client=mode"):
+        read_rules(rule)
 
 
 def test_a_sender_that_asks_for_neither_on_nor_off_is_refused() -> None:

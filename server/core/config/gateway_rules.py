@@ -24,6 +24,8 @@ UPSTREAMS: Mapping[str, str] = {
 """The addresses of the providers that are always there."""
 SWITCH: Mapping[str, bool] = {"on": True, "off": False}
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,30}")
+_RECALL: Mapping[str, bool] = {"+recall": True, "-recall": False}
+"""The ends of a rule's mode that offer the tool `recall_memory`, or do not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +44,10 @@ class Senders:
 
 @dataclass(frozen=True, slots=True)
 class GatewayRule(Senders):
-    """The mode for some senders."""
+    """The mode for some senders, and whether their models get the tool `recall_memory`; None: as usual."""
 
     mode: GatewayMode
+    recall: bool | None = None
 
 
 def read_upstreams(text: str) -> dict[str, str]:
@@ -69,16 +72,19 @@ def checked_address(address: str) -> str:
 
 
 def read_rules(text: str) -> tuple[GatewayRule, ...]:
-    """Return rules from `client=mode, client@project=mode`. Raises ValueError."""
+    """Return rules from `client=mode, client@project=mode+recall, client=mode-recall`. Raises ValueError."""
     found: list[GatewayRule] = []
     for entry in filter(None, map(str.strip, text.split(","))):
-        who, _, mode = map(str.strip, entry.rpartition("="))
+        who, _, wanted = map(str.strip, entry.rpartition("="))
         client, _, project = who.partition("@")
+        end = next(filter(wanted.endswith, _RECALL), "")
+        mode = wanted.removesuffix(end)
         if not client or mode not in MODES:
             raise ValueError(
-                f"{entry!r} must be written as client=mode or client@project=mode; modes: {', '.join(MODES)}"
+                f"{entry!r} must be written as client=mode or client@project=mode, and +recall or -recall may follow;"
+                f" modes: {', '.join(MODES)}"
             )
-        found.append(GatewayRule(client, project_name(project) or None, MODES[mode]))
+        found.append(GatewayRule(client, project_name(project) or None, MODES[mode], _RECALL.get(end)))
     return tuple(found)
 
 
@@ -116,6 +122,6 @@ def read_mode(text: str) -> GatewayMode | None:
     return MODES[name]
 
 
-def mode_for(rules: Sequence[GatewayRule], usual: GatewayMode, client: str, project: str | None) -> GatewayMode:
-    """Return the mode of the first rule that applies, else the usual one."""
-    return next((rule for rule in rules if rule.applies(client, project)), GatewayRule("*", None, usual)).mode
+def rule_for(rules: Sequence[GatewayRule], client: str, project: str | None) -> GatewayRule | None:
+    """Return the first rule that applies, or None."""
+    return next((rule for rule in rules if rule.applies(client, project)), None)

@@ -200,7 +200,8 @@ class Settings(BaseModel):
     gateway_history_tokens: Annotated[int, Field(ge=4_000)] = 24_000
     """In the mode `manage`: tokens of a raw history beyond which the gateway leaves observed turns out."""
     gateway_rules: tuple[GatewayRule, ...] = ()
-    """Modes for some clients and projects: `codex=watch, claude-code@acme/*=off`. The first that applies holds."""
+    """Modes for some clients and projects: `codex=watch, claude-code@acme/*=manage+recall`. The first that applies
+    holds; `+recall` or `-recall` says whether its models get the tool `recall_memory`."""
     gateway_recall: tuple[Senders, ...] = ()
     """Clients whose models get the tool `recall_memory`, which the gateway answers itself: `on`, `off`, or some clients
     and projects, `codex, claude-code@acme/*`."""
