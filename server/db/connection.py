@@ -14,7 +14,7 @@ from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
-from psycopg import AsyncConnection
+from psycopg import AsyncConnection, AsyncCursor, AsyncServerCursor
 from psycopg.rows import TupleRow
 
 log = logging.getLogger(__name__)
@@ -34,6 +34,16 @@ KEEPALIVE: dict[str, Any] = {
 """Parameters with which the operating system notices a dead peer, in seconds; the last is in milliseconds."""
 
 
+class _EndingCursor(AsyncServerCursor[TupleRow]):
+    """A cursor that is closed also if Postgres could not be told: it ends with its transaction."""
+
+    async def close(self) -> None:
+        try:
+            await super().close()
+        finally:
+            await AsyncCursor.close(self)
+
+
 class LimitedConnection(AsyncConnection[TupleRow]):
     """A connection that is shut down when an answer takes more than `answer_seconds`; the waiter gets an error.
 
@@ -45,6 +55,10 @@ class LimitedConnection(AsyncConnection[TupleRow]):
     used_at: float = 0.0
     is_shared: bool = False
     _timer: asyncio.TimerHandle | None = None
+
+    def __init__(self, *parameters: Any, **more: Any) -> None:
+        super().__init__(*parameters, **more)
+        self.server_cursor_factory = _EndingCursor
 
     async def wait(self, gen: Generator[Any, Any, _T], *options: Any, **more: Any) -> _T:
         """Wait for an answer, as the driver does, but not for ever."""

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import AsyncGenerator
+from contextlib import suppress
 
 import psycopg
 import pytest
@@ -79,3 +80,16 @@ async def test_connections_that_postgres_has_ended_are_not_handed_out(database_u
             # Its last words have arrived when it is gone.
             owner.execute("SELECT pg_terminate_backend(%s, 60000)", [mine])
         assert await database.ask(ONE) == [{"one": 1}]
+
+
+async def test_a_cursor_whose_connection_was_cut_is_closed(database_url: str, owner_url: str, pool_id: str) -> None:
+    async with Database(database_url, connections=1) as database:
+        with suppress(Unavailable):
+            async with database.tenant(pool_id) as connection:
+                cursor = connection.cursor("numbers")
+                await cursor.execute("SELECT generate_series(1, 100)")
+                with psycopg.connect(owner_url, autocommit=True) as owner:
+                    owner.execute("SELECT pg_terminate_backend(%s, 60000)", [connection.info.backend_pid])
+                with pytest.raises(psycopg.OperationalError):
+                    await cursor.close()
+                assert cursor.closed
