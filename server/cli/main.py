@@ -11,7 +11,7 @@ from io import TextIOWrapper
 from typing import Annotated, Any, NoReturn, cast
 
 import typer
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 from typer.exceptions import TyperException
 
 from esker.server import VERSION
@@ -50,6 +50,20 @@ class Verbs(TyperGroup):
         ctx.meta["esker.call"] = True
         return super().resolve_command(ctx, args)
 
+
+def _value(self: Any, ctx: Any) -> str:
+    """Return the placeholder of a value on help pages: its choices, TEXT, NUMBER, PATH, or "" for a switch."""
+    kind = self.type_descriptor
+    if kind.is_choice:
+        return "|".join(str(getattr(choice, "value", choice)) for choice in kind.choices)
+    if isinstance(self, TyperArgument) or self.is_flag:
+        return ""
+    one = self.bare_type().removeprefix("list[").removesuffix("]")
+    return {"int": "NUMBER", "float": "NUMBER", "Path": "PATH"}.get(one, "TEXT")
+
+
+# The library shows Python's types there: <list[str]>, and <bool> behind a switch that takes no value.
+TyperArgument.display_type = TyperOption.display_type = _value
 
 app = typer.Typer(
     cls=Verbs,

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -71,6 +72,7 @@ def test_the_help_page_has_every_verb_with_its_own_line() -> None:
         done = CliRunner().invoke(app, [verb, "--help"])
         own = " ".join(done.stdout.replace("│", " ").split())
         assert (done.exit_code, "Usage:" in own, line in own) == (0, True, True), verb
+        assert not re.search(r"<\w+[\[>]", own), f"{verb} shows types of Python"
 
 
 def test_the_help_of_a_hook_is_not_taken_for_an_event() -> None:
