@@ -5,7 +5,9 @@ It starts a server on a data directory of its own and talks to it over HTTP, as 
 
 import math
 import os
+import shutil
 import subprocess
+import sys
 import time
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -39,6 +41,10 @@ QUESTIONS = (
 """Found by meaning alone: no content word of a question occurs in the memory that answers it."""
 
 _NEXT_SESSION = "the-next-session"
+_KEY = """
+🔴 matters most, 🟡 may matter, 🟢 is a detail; ✅ is done. Below, the number says how well a memory fits the question,
+from 0 to 1, and 💬 is a message as it was said."""
+
 _STALLED_SECONDS = 600.0
 """Seconds without progress after which the demo gives up; a busy machine takes minutes to load the model."""
 _POLL_SECONDS = 0.3
@@ -166,6 +172,7 @@ def _show(result: dict[str, Any]) -> None:
     say(f"{written} written, {became if condensed['memories'] else 'and none of them to condense yet'}.")
     console.rule("The context pack: what the next session of any agent starts with")
     say(result["pack"]["text"])
+    say(_KEY)
     for question, answer in result["recalls"].items():
         console.rule(f"recall_memory: {question}")
         show_recalled(answer)
@@ -176,4 +183,6 @@ def _show(result: dict[str, Any]) -> None:
         f"The two conversations cost {tokens['history']:,} tokens as raw history, the pack {tokens['pack']:,}:"
         f" {tokens['saved']:,} saved, {share} %."
     )
-    say(f"The database is in {result['data_dir']}; `esker serve` starts the real thing.")
+    # `make demo` calls it by its path.
+    program = "esker" if shutil.which("esker") else sys.argv[0]
+    say(f"The database is in {result['data_dir']}; `{program} serve` starts the real thing.")

@@ -56,6 +56,7 @@ def test_the_demo_uses_its_own_data_directory_and_a_second_run_changes_nothing(
         "0 messages stored, 60 already known. 0 memories written, and none of them to condense yet.",
         first["pack"]["text"],
         *QUESTIONS,
+        "🔴 matters most",
         "Embeddings: none.",
         "Observer: extractive",
         f"{first['tokens']['history']:,} tokens as raw history, the pack {first['tokens']['pack']:,}",
