@@ -81,6 +81,13 @@ def test_clients_are_set_up_to_start_the_installed_program(hostile: Path) -> Non
     assert f"{hostile.parent / 'bin/esker'} hook --url" in settings
 
 
+def test_a_program_beside_a_checkout_named_esker_finds_the_client(tmp_path: Path) -> None:
+    (tmp_path / "esker").mkdir()
+    program = tmp_path / "agent.py"
+    program.write_text("from esker import Esker")
+    subprocess.run([sys.executable, program], env=environment(), check=True)
+
+
 def test_the_mcp_server_imports_nothing_from_the_working_directory(hostile: Path) -> None:
     hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
     message = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}) + "\n"
