@@ -15,12 +15,12 @@ from psycopg.errors import DiskFull, ReadOnlySqlTransaction, UniqueViolation
 from esker.server.app import make_parts
 from esker.server.core.api_key import new_key
 from esker.server.core.config.settings import Settings
-from esker.server.db import database as databases
 from esker.server.db.database import Database
 from esker.server.db.refusals import Refusals
 from esker.server.rest.metrics import BACKLOG, PROCESS
 from esker.server.usecases.report_status import readiness
 from tests.support.api import opened, said
+from tests.support.impatience import wait_hardly
 from tests.support.kept_servers import KeptDatabase
 from tests.support.postgres_proxy import Ends, copy, in_front_of
 from tests.support.serving import serving
@@ -77,10 +77,9 @@ async def test_recalls_packs_and_jobs_are_counted_by_what_they_were(client: http
 
 @pytest.fixture
 async def fragile(
-    database_url: str, monkeypatch: pytest.MonkeyPatch
+    database_url: str,
 ) -> AsyncGenerator[tuple[httpx2.AsyncClient, AsyncExitStack]]:
     """A client of a server, and the way to its database, which ends when it is closed."""
-    monkeypatch.setattr(databases, "_WAIT_SECONDS", 0.3)
 
     async def connect(client: Ends, server: Ends) -> None:
         async with AsyncExitStack() as ends:
@@ -89,7 +88,9 @@ async def fragile(
 
     async with AsyncExitStack() as way:
         url = await way.enter_async_context(in_front_of(database_url, connect))
-        parts = make_parts(Settings(embedder="none"), Database(url))
+        database = Database(url)
+        way.callback(wait_hardly, database)
+        parts = make_parts(Settings(embedder="none"), database)
         async with serving(parts) as served, httpx2.AsyncClient(base_url=served, timeout=PATIENCE) as client:
             yield client, way
 

@@ -10,7 +10,6 @@ from starlette.types import Message, Receive, Scope, Send
 
 from esker.server.app import make_app, make_parts
 from esker.server.core.config.settings import Settings
-from esker.server.db import database
 from esker.server.db.database import Database
 from esker.server.rest.requests import Requests
 from tests.support.serving import serving_app
@@ -72,10 +71,10 @@ async def test_a_request_that_a_stopping_server_ends_is_told_to_come_again() -> 
 
 
 async def test_an_answer_that_says_unavailable_is_logged_with_its_reason(
-    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    monkeypatch.setattr(database, "_WAIT_SECONDS", 0.05)
-    parts = make_parts(Settings(embedder="none"), Database("postgresql://x@127.0.0.1:1/x"))
+    nowhere = Database("postgresql://x@127.0.0.1:1/x", wait_seconds=0.05)
+    parts = make_parts(Settings(embedder="none"), nowhere)
     async with serving_app(make_app(parts)) as url, httpx2.AsyncClient(base_url=url, timeout=PATIENCE) as client:
         answer = await client.get("/v1/memories?project=unsaid")
     assert (answer.status_code, answer.headers["retry-after"]) == (503, "5")

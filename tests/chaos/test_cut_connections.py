@@ -16,7 +16,6 @@ import pytest
 
 from esker.server.core.errors import Unavailable
 from esker.server.core.records import JobKind, Principal
-from esker.server.db import database as databases
 from esker.server.db.database import Database
 from esker.server.usecases.embed import embed_due
 from esker.server.usecases.forget import forget_text
@@ -32,6 +31,7 @@ from esker.server.usecases.run_job import Work, claim_job, pools_with_jobs, run_
 from tests.support.clock import FakeClock
 from tests.support.cut_network import CutNetwork, Place, cut_network
 from tests.support.embedding_server import asked_at, embedding_server, known_space
+from tests.support.impatience import wait_hardly, wait_long
 from tests.support.invariants import broken
 from tests.support.pool_files import small_file
 from tests.support.waiting import eventually
@@ -197,10 +197,10 @@ async def network(database_url: str) -> AsyncGenerator[CutNetwork]:
 
 
 @pytest.fixture
-async def far(parts: Parts, network: CutNetwork, monkeypatch: pytest.MonkeyPatch) -> AsyncGenerator[Parts]:
-    """The parts of a server behind that network, which does not wait for a new connection: it counts as dead."""
-    monkeypatch.setattr(databases, "_WAIT_SECONDS", 0.05)
+async def far(parts: Parts, network: CutNetwork) -> AsyncGenerator[Parts]:
+    """The parts of a server behind that network; when it breaks, it counts as dead, and waits for no connection."""
     async with Database(network.url, connections=2) as database:
+        network.on_cut = partial(wait_hardly, database)
         yield replace(parts, database=database)
 
 
@@ -211,6 +211,7 @@ async def is_cut(far: Parts, who: Principal, network: CutNetwork, run: Run, name
     """
     network.heal()
     await eventually(partial(is_connected, far))
+    wait_long(far.database)
     network.arm(*at)
     with suppress(Unavailable):  # so that clients try again
         await run(far, who, name)
@@ -238,6 +239,7 @@ async def places(far: Parts, who: Principal, network: CutNetwork, run: Run, *, f
     """Run a verb; return the places at its statements: all of them, or a few that are the same each time."""
     network.heal()
     await eventually(partial(is_connected, far))
+    wait_long(far.database)
     network.arm(1_000_000, "before")
     await run(far, who, "first")
     found: list[tuple[int, Place]] = [

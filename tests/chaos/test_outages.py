@@ -18,6 +18,7 @@ from esker.server.usecases.parts import Parts
 from tests.chaos.test_cut_connections import idle_in_transaction
 from tests.support.api import opened, said
 from tests.support.embedding_server import embedding_server
+from tests.support.impatience import wait_hardly, wait_long
 from tests.support.invariants import broken
 from tests.support.serving import serving_app
 from tests.support.silent_network import SilentNetwork, silent_network
@@ -35,16 +36,19 @@ class Outage:
     """A server behind a network that can fail, and the database as its owner sees it."""
 
     client: httpx2.AsyncClient
+    database: Database
     network: SilentNetwork
     owner_url: str
 
     def stopped(self) -> None:
         """Refuse connections, as a Postgres that was stopped."""
+        wait_hardly(self.database)
         self.network.refuses = True
         self.network.break_connections()
 
     def black_holed(self) -> None:
         """Swallow everything, also on new connections."""
+        wait_hardly(self.database)
         self.network.swallows = True
         self.network.go_silent()
 
@@ -54,6 +58,7 @@ class Outage:
 
     def over(self) -> None:
         """End the outage."""
+        wait_long(self.database)
         self.network.refuses = self.network.swallows = False
         self._set_read_only("off")
 
@@ -68,17 +73,17 @@ class Outage:
 
 @pytest.fixture
 async def outage(database_url: str, owner_url: str, monkeypatch: pytest.MonkeyPatch) -> AsyncGenerator[Outage]:
-    """A server that gives up on Postgres sooner than usual, behind a network that can fail."""
-    monkeypatch.setattr(databases, "_WAIT_SECONDS", 0.3)
+    """A server that gives up on answers and locks sooner than usual, behind a network that can fail."""
     monkeypatch.setitem(databases._OWN, "options", databases._OPTIONS.replace("lock_timeout=10s", "lock_timeout=0.1s"))
     async with silent_network(database_url) as network:
         settings = Settings.from_environment({"ESKER_EMBEDDER": "none"})
         database = Database(network.url, connections=4, answer_seconds=0.3)
         app = make_app(make_parts(settings, database, system_clock))
         async with serving_app(app) as url, httpx2.AsyncClient(base_url=url, timeout=PATIENCE) as client:
-            made = Outage(client, network, owner_url)
+            made = Outage(client, database, network, owner_url)
             yield made
             made.over()
+            network.break_connections()  # the end waits for those that are silent
 
 
 FAULTS: dict[str, Callable[[Outage], None]] = {

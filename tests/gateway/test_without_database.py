@@ -10,13 +10,13 @@ import pytest
 from esker.server.app import make_app, make_parts
 from esker.server.core.clock import system_clock
 from esker.server.core.config.settings import Settings
-from esker.server.db import database as databases
 from esker.server.db.database import Database
 from esker.server.usecases.authenticate import create_key
 from esker.server.usecases.parts import Parts
 from tests.gateway.test_manage import MANAGED, history, kept
 from tests.gateway.test_messages import SESSION, request, sent, stored, text
 from tests.support.api import until
+from tests.support.impatience import wait_hardly, wait_long
 from tests.support.serving import serving_app
 from tests.support.silent_network import SilentNetwork, silent_network
 from tests.support.upstream import Said, Upstream, messages_stream
@@ -33,18 +33,19 @@ class Setting:
 
     def cut(self) -> None:
         """Stop Postgres."""
+        wait_hardly(self.parts.database)
         self.network.refuses = True
         self.network.break_connections()
 
     def mend(self) -> None:
         """Start it again."""
+        wait_long(self.parts.database)
         self.network.refuses = False
 
 
 @pytest.fixture
 async def setting(database_url: str, provider: Upstream, monkeypatch: pytest.MonkeyPatch) -> AsyncGenerator[Setting]:
-    """A server that gives up on Postgres sooner than usual."""
-    monkeypatch.setattr(databases, "_WAIT_SECONDS", 0.3)
+    """A server whose gateway tries again sooner than usual."""
     monkeypatch.setattr("esker.server.gateway.keeping._PAUSES", (0.05,) * 200)
     environment = {"ESKER_EMBEDDER": "none", "ESKER_GATEWAY_UPSTREAMS": f"model={provider.url}"}
     environment |= {"ESKER_GATEWAY_HISTORY_TOKENS": "4000"}
