@@ -313,6 +313,11 @@ def test_a_name_with_a_secret_is_masked_and_stays_a_name_of_its_own() -> None:
     assert len(redact_name("x" * 500 + one)) < 512
 
 
+@pytest.mark.parametrize("escape", ["\\x1b[m", "\\x1b[H", "\\033[m", "\\u001b[m", "^[[m", "\\e[K"])
+def test_a_written_colour_code_hides_no_secret(escape: str) -> None:
+    assert redact(f"{escape}token=hunter2222{escape}").count("hunter2222") == 0
+
+
 @pytest.mark.parametrize("prefix", get_args(Prefix))
 def test_an_id_that_esker_gives_is_no_secret(prefix: str) -> None:
     assert redact_name(f"{prefix}_01m8q0yzvmfdx1djnes9bnhwdj") == f"{prefix}_01m8q0yzvmfdx1djnes9bnhwdj"

@@ -14,6 +14,7 @@ _ESCAPE = Pattern(
     r"|%[2-7][0-9a-fA-F]|%0[aAdD9]"
     r"|&(?:\#[0-9]{1,6}|\#[xX][0-9a-fA-F]{1,5}|[a-z]{2,6});"
 )
+_CODE_POINT = Pattern(r"u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}")
 _INVISIBLE = (
     "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff"
     "\U000e0000-\U000e007f"
@@ -95,7 +96,7 @@ def _entity(name: str) -> str | None:
 
 
 def _behind_backslashes(rest: str) -> str | None:
-    if rest[:1] in ("u", "x") and len(rest) in (3, 5):
+    if _CODE_POINT.fullmatch(rest):
         character = chr(int(rest[1:], 16))
         return "" if character == "\x1b" else character
     if len(rest) > 1 or rest == "e":
