@@ -100,7 +100,8 @@ async def test_no_request_without_a_key_gets_in(
     for health in ("/livez", "/readyz"):
         del document["paths"][health]
     seen = await asyncio.to_thread(try_everything, schemathesis, document, url, {}, {}, max(1, examples // 4))
-    assert seen <= {401, 404}
+    # An address that sends many requests without a key is told to wait.
+    assert {401} <= seen <= {401, 404, 429}
 
 
 async def test_every_example_of_a_request_is_accepted(client: httpx2.AsyncClient, parts: Parts) -> None:
