@@ -313,6 +313,44 @@ def test_a_name_with_a_secret_is_masked_and_stays_a_name_of_its_own() -> None:
     assert len(redact_name("x" * 500 + one)) < 512
 
 
+_RANDOM = "".join(("q7Rm", "2XvB", "9tLz", "4KdW", "8nHc", "3JpY"))  # in parts: this is no token of anybody
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        "X_VALUE={}", '{{"deep": "{}"}}', 'const c = new Search("{}", 3)', "mytool login {}", "ser.{}", "api_{}.{}",
+        "I got {} as the API key", "mit {} als Passwort", "\x1b[33m{}\x1b[0m done", "curl -u '{}:' https://shop.example",
+        "{}",
+    ],
+)  # fmt: skip
+def test_random_letters_and_digits_are_masked_in_the_place_of_a_value(place: str) -> None:
+    text = place.replace("{}", _RANDOM)
+    assert _RANDOM not in redact(text if "{{" not in place else text.replace("{{", "{").replace("}}", "}"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "documentId: {}", '"requestId": "{}"', "commit {}", 'ETag: "{}"', '<script nonce="{}" src="/a.js">',
+        "cache key: {}", "https://shop.example/d/{}/edit", "sha384-{}", '{{"kty":"RSA","n":"{}"}}', "see call_{}",
+        "/files/{}.png", "-----BEGIN CERTIFICATE-----\n{}\n-----END CERTIFICATE-----", "_ZN{}",
+        "Sec-WebSocket-Key: {}",
+    ],
+)  # fmt: skip
+def test_identifiers_hashes_and_public_data_stay_as_they_are(text: str) -> None:
+    text = text.replace("{{", "{").replace("}}", "}").replace("{}", _RANDOM)
+    assert redact(text) == text
+
+
+def test_a_uuid_is_masked_only_behind_the_name_of_a_key() -> None:
+    uuid = "085c08dc-2ef4-43d2-a040-ec07339a94e4"
+    for text in (f"My Splunk API key is {uuid}, use it", f"SNYK_TOKEN\n{uuid}\nok", f'snyk.Client("{uuid}")'):
+        assert uuid not in redact(text)
+    for text in (f"the API key id is {uuid}", f"request {uuid} failed", f"value: {uuid}"):
+        assert redact(text) == text
+
+
 @pytest.mark.parametrize("escape", ["\\x1b[m", "\\x1b[H", "\\033[m", "\\u001b[m", "^[[m", "\\e[K"])
 def test_a_written_colour_code_hides_no_secret(escape: str) -> None:
     assert redact(f"{escape}token=hunter2222{escape}").count("hunter2222") == 0

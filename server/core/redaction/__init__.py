@@ -9,9 +9,8 @@ import hashlib
 
 from esker.server.core.json_input import clean_text
 from esker.server.core.redaction.finding import find
-from esker.server.core.redaction.spans import Span, masked
+from esker.server.core.redaction.spans import RANDOM, UNKNOWN, Span, masked
 from esker.server.core.redaction.structure import redact, redact_content, redact_json
-from esker.server.core.redaction.unknown import KIND
 
 __all__ = ["error_text", "find", "redact", "redact_content", "redact_json", "redact_name"]
 
@@ -31,7 +30,7 @@ def redact_name(name: str) -> str:
 
 
 def _may_be_id(text: str, span: Span) -> bool:
-    return span.kind == KIND and (text.islower() or text.isupper())
+    return span.kind == RANDOM or (span.kind == UNKNOWN and (text.islower() or text.isupper()))
 
 
 def error_text(error: Exception) -> str:

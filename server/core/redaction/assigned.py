@@ -9,11 +9,13 @@ from esker.server.core.redaction.names import Strength, strength_of, word_set, w
 from esker.server.core.redaction.patterns import Pattern
 from esker.server.core.redaction.scan import Scan, places
 from esker.server.core.redaction.spans import Span
-from esker.server.core.redaction.values import SHORTEST, Form, is_placeholder, is_secret, looks_random
+from esker.server.core.redaction.values import SHORTEST, Form, is_placeholder, is_secret, is_uuid, looks_random
 
 # Characters of a value that are read before it is judged; one that is masked is masked to its end.
 _LONGEST_VALUE = 512
 _LONGEST_QUOTED = 4096
+
+_LEAST_BELOW = 20
 
 _LONGEST_NAME = 60
 _IN_NAME = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-")
@@ -42,7 +44,7 @@ _CELL = Pattern(r"[*_`]{0,3}\s?(?P<bar>[|\t])[ \t]{0,40}[*_`]{0,3}(?P<value>[^|\
 _ROW = Pattern(r"[|\n][ \t*_`]{0,40}(?:[\w-]{1,20} ){0,3}\Z")
 _SPACE = Pattern(r"[\"'`]?[ \t]{1,40}(?=[^\s])")
 _BELOW = Pattern(
-    r"(?:[*_]{0,3}\s?[:：][*_]{0,3}[ \t]{0,8}(?:[|>][+-]?)?[ \t]{0,4}\r?\n|\"\r?\n\r?\n)"
+    r"(?:(?P<sign>[*_]{0,3}\s?[:：][*_]{0,3}[ \t]{0,8}(?:[|>][+-]?)?[ \t]{0,4})?\r?\n|\"\r?\n\r?\n)"
     r"[ \t>|+-]{0,20}(?P<value>[^\s`]{6,200})[ \t]*(?=\r?\n|\Z)"
 )
 _PLIST = Pattern(r"</key>\s{0,40}<string>(?P<value>[^<\n]{1,4096})")
@@ -321,8 +323,18 @@ def _line_below(text: str, name: _Name, strength: Strength) -> Value | None:
     found = _BELOW.match(text, name.end)
     if not found or strength is Strength.KEY or found["value"].endswith((":", ",")):
         return None
+    if found["sign"] is None and found[0][0] != '"':
+        return _below_setting(name, found)
     value = _named_group(text, found, strength, Form.PROSE)
     return value if value and ":" not in found["value"] else None
+
+
+def _below_setting(name: _Name, found: re.Match[str]) -> Value | None:
+    """Return the random word on the line below `API_TOKEN`, which no sign follows."""
+    word = found["value"]
+    listed = name.text.isupper() and "_" in name.text
+    random = len(word) >= _LEAST_BELOW and (is_uuid(word) or (looks_random(word, _LEAST_BELOW) and word.isalnum()))
+    return Value(found.start("value"), found.end("value"), Form.PROSE) if listed and random else None
 
 
 _RULES = (_assignment, _element, _pair, _call, _next_argument, _cell, _spaced, _line_below)

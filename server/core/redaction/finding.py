@@ -15,6 +15,7 @@ from esker.server.core.redaction.prose import spoken
 from esker.server.core.redaction.scan import Scan, scanned
 from esker.server.core.redaction.spans import Span, merged
 from esker.server.core.redaction.unknown import unknown_tokens
+from esker.server.core.redaction.unnamed import unnamed
 from esker.server.core.redaction.values import SHORTEST
 from esker.server.core.redaction.views import views
 
@@ -38,6 +39,7 @@ _LOOKS: tuple[Callable[[Scan], Iterator[Span]], ...] = (
     spoken,
     arguments,
     unknown_tokens,
+    unnamed,
 )
 
 

@@ -9,12 +9,12 @@ from esker.server.core.redaction.names import Strength, word_set, word_table
 from esker.server.core.redaction.patterns import Pattern
 from esker.server.core.redaction.scan import Scan, places
 from esker.server.core.redaction.spans import Span
-from esker.server.core.redaction.values import SHORTEST, Form, is_last_word, is_secret, looks_random
+from esker.server.core.redaction.values import SHORTEST, Form, is_last_word, is_secret, is_uuid, looks_random
 from esker.server.core.words.lists import any_of
 
 # Characters between a name and the verb: "the password for the server in the hall is".
 _LONGEST_GAP = 60
-_NO_GAP = Pattern(r"\.(?!\w)|[\n;!?\"'(){}<>|。，,]")
+_NO_GAP = Pattern(r"(?i:\b(?:id|ids|uuid)\b)|\.(?!\w)|[\n;!?\"'(){}<>|。，,]")
 _OPENED = Pattern(r"[¡¿]?[\"'`“„«「『‘]?\s?[¡¿]?")
 _ENDS_SENTENCE = Pattern(r"[.!]?[\"'`)]?\s*(?:\n|\Z)")
 _PAIR = Pattern(
@@ -139,7 +139,7 @@ def _nearby(text: str, end: int) -> Span | None:
 
 def _told(text: str, end: int, word: str, strength: Strength, language: str) -> bool:
     if strength is Strength.TOKEN:
-        return looks_random(word, 10) and is_secret(word, strength, Form.PROSE)
+        return (looks_random(word, 10) or is_uuid(word)) and is_secret(word, strength, Form.PROSE)
     if is_secret(word, strength, Form.PROSE):
         return True
     # The ends of words that describe are those of English.

@@ -9,6 +9,15 @@ MASK = "[redacted:"
 GENERIC = "secret"
 """The kind of a secret that is known only by the name before it."""
 
+UNKNOWN = "token"
+"""The kind of a token of a maker that no list names."""
+
+RANDOM = "random-token"
+"""The kind of a random word that nothing announces."""
+
+# Kinds that say little, the least telling first.
+_UNSPECIFIC = (RANDOM, UNKNOWN, GENERIC)
+
 
 class Span(NamedTuple):
     """A secret in a text: its first character, the one after its last, and its kind."""
@@ -24,11 +33,15 @@ def merged(spans: Iterable[Span]) -> list[Span]:
     for span in sorted(spans):
         if joined and span.start < joined[-1].end:
             last = joined[-1]
-            kind = span.kind if last.kind == GENERIC else last.kind
+            kind = max(last.kind, span.kind, key=_specificity)
             joined[-1] = Span(last.start, max(last.end, span.end), kind)
         elif span.start < span.end:
             joined.append(span)
     return joined
+
+
+def _specificity(kind: str) -> int:
+    return _UNSPECIFIC.index(kind) if kind in _UNSPECIFIC else len(_UNSPECIFIC)
 
 
 def masked(text: str, spans: Iterable[Span]) -> str:

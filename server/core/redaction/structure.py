@@ -6,8 +6,7 @@ from esker.server.core.json_input import Json
 from esker.server.core.redaction.finding import find
 from esker.server.core.redaction.names import Strength, strength_of
 from esker.server.core.redaction.patterns import Pattern
-from esker.server.core.redaction.spans import GENERIC, MASK, masked
-from esker.server.core.redaction.unknown import KIND
+from esker.server.core.redaction.spans import GENERIC, MASK, RANDOM, UNKNOWN, masked
 from esker.server.core.redaction.values import SHORTEST, Form, is_placeholder, is_secret
 
 # A text that was masked may show another secret: the second look finds hardly ever one, and the third none.
@@ -76,7 +75,7 @@ def redact_id(value: Json) -> Json:
     """Return the id of a call or an item, redacted: ids look like tokens of unknown makers, and must stay different."""
     if not isinstance(value, str):
         return redact_json(value)
-    return masked(value, [span for span in find(value) if span.kind != KIND])
+    return masked(value, [span for span in find(value) if span.kind not in (UNKNOWN, RANDOM)])
 
 
 def _object(value: Json) -> dict[str, Json]:

@@ -2,15 +2,12 @@
 
 import re
 from collections.abc import Iterator
-from itertools import pairwise
 
 from esker.server.core.redaction.formats import public_prefixes
 from esker.server.core.redaction.patterns import Pattern
+from esker.server.core.redaction.randomness import changes, is_random, is_random_in_one_case
 from esker.server.core.redaction.scan import Scan
-from esker.server.core.redaction.spans import Span
-
-KIND = "token"
-"""The kind that masks of such tokens name."""
+from esker.server.core.redaction.spans import UNKNOWN, Span
 
 _TOKEN = Pattern(
     r"(?<![A-Za-z0-9+/_-])(?P<prefix>[A-Za-z][A-Za-z0-9]{1,11}+(?:[_.-][A-Za-z0-9]{1,10}+(?=[_.-])){0,3}(?P<sign>[_.-]))"
@@ -23,30 +20,18 @@ _AFTER_LOGIN = Pattern(
 )
 _SEPARATOR = Pattern(r"[_.-]")
 _LOGIN = frozenset(("login", "logon", "authenticate", "sign", "signin"))
-# Changes between small letters, capitals and digits in each character; random text has 0.6, words have 0.1 to 0.3.
-_LEAST_CHANGES = 0.34
-_CLASSES = str.maketrans(
-    {
-        **dict.fromkeys("abcdefghijklmnopqrstuvwxyz", "a"),
-        **dict.fromkeys("ABCDEFGHIJKLMNOPQRSTUVWXYZ", "A"),
-        **dict.fromkeys("0123456789", "0"),
-    }
-)
 _HASH = Pattern(r"(?i)(?:sha-?\d{1,3}|md5|hash|digest|etag|integrity|checksum)=\Z")
 _LONGEST_NAME = 12
-# The part of a name of a class that its words make up; in random letters and digits it is a fifth.
-_WORD = Pattern(r"[A-Z]?[a-z]{3,}")
-_MOST_WORDS = 0.55
 # Small letters and digits, or capitals and digits, is a token if it is long and no hash.
 _ONE_CASE = Pattern(r"(?:[a-z0-9]{28,}|[A-Z0-9]{28,})\Z")
 _LEAST_CHANGES_OF_ONE_CASE = 4
 _HEXADECIMAL = Pattern(r"[0-9a-f]+\Z|[0-9A-F]+\Z")
 _LENGTHS_OF_HASHES = frozenset((32, 40, 56, 64, 96, 128))
+_LENGTHS_OF_HASHES_IN_BASE64 = frozenset((22, 27, 43, 64, 86))
 # A long prefix before a hash says what was hashed.
 _LONGEST_PREFIX_OF_HASH = 5
 # Parts of a prefix that name a credential, whatever comes before them.
 _NAMES_TOKEN = frozenset(("sk", "pat", "api", "token", "secret", "live"))
-_JUDGED = 200
 _LEAST = 23
 _LEAST_BODY = 24
 
@@ -58,13 +43,15 @@ def unknown_tokens(scan: Scan) -> Iterator[Span]:
             for found in _TOKEN.finditer(word):
                 hashed = _HASH.search(word, max(0, found.start() - _LONGEST_NAME), found.start())
                 if not hashed and _is_token(found["prefix"], found["sign"], found["body"]):
-                    yield Span(start + found.start(), start + found.end(), KIND)
+                    yield Span(start + found.start(), start + found.end(), UNKNOWN)
     for found in scan.matches(_AFTER_LOGIN, _LOGIN):
-        if is_random(found["body"]):
-            yield Span(found.start("body"), found.end("body"), KIND)
+        if is_random(found["body"]) or is_random_in_one_case(found["body"]):
+            yield Span(found.start("body"), found.end("body"), UNKNOWN)
 
 
 def _is_token(prefix: str, sign: str, body: str) -> bool:
+    if _is_random_itself(prefix, body):
+        return False
     parts = [part.lower() for part in _SEPARATOR.split(prefix) if part]
     named = not _NAMES_TOKEN.isdisjoint(parts)
     if parts[0] in public_prefixes() and not named:
@@ -76,17 +63,11 @@ def _is_token(prefix: str, sign: str, body: str) -> bool:
     if _HEXADECIMAL.match(body):
         hashed = len(body) in _LENGTHS_OF_HASHES and (sign != "_" or len(prefix) > _LONGEST_PREFIX_OF_HASH)
         return named or not hashed
-    return sign == "_" and _changes(body) >= _LEAST_CHANGES_OF_ONE_CASE
+    return sign == "_" and changes(body) >= _LEAST_CHANGES_OF_ONE_CASE
 
 
-def is_random(word: str) -> bool:
-    """Whether small letters, capitals and digits change as often as in random text."""
-    judged = word[:_JUDGED].replace("_", "").replace("-", "")
-    mixed = set(judged.translate(_CLASSES)).issuperset("0aA")
-    words = sum(map(len, _WORD.findall(judged)))
-    return mixed and _changes(judged) >= _LEAST_CHANGES * len(judged) and words < _MOST_WORDS * len(judged)
-
-
-def _changes(word: str) -> int:
-    """Return how often a small letter, a capital or a digit follows one of the others."""
-    return sum(one != other for one, other in pairwise(word.translate(_CLASSES)))
+def _is_random_itself(prefix: str, body: str) -> bool:
+    """Whether a prefix is the beginning of random text in base64url, such as a hash, and not a word."""
+    first = _SEPARATOR.split(prefix)[0]
+    hashed = len(prefix + body) in _LENGTHS_OF_HASHES_IN_BASE64
+    return changes(first) > 1 or (hashed and (changes(first) == 1 or not body.isalnum()))

@@ -5,6 +5,7 @@ from enum import Enum
 
 from esker.server.core.redaction.names import Strength, word_set
 from esker.server.core.redaction.patterns import Pattern
+from esker.server.core.redaction.randomness import is_random
 from esker.server.core.redaction.spans import MASK
 
 SHORTEST = 6
@@ -42,6 +43,7 @@ _LATIN = re.compile(r"[A-Za-z]")
 _UNUSUAL = Pattern(r"[!#$%^&*+=?~|]")
 # Letters of a password change between capitals and small ones more often than in a name of code.
 _SCRAMBLED = Pattern(r"(?=[A-Za-z]{8,}\Z)[A-Za-z]*?[a-z][A-Z]{1,4}[a-z]{1,2}[A-Z]")
+_LEAST_PART = 16
 _KUBERNETES_TOKEN = Pattern(r"[a-z0-9]{6}\.(?=[a-z]*\d)[a-z0-9]{16}\Z")
 _HUMAN = Pattern(r"[a-z]{3,}(?:-[a-z]{2,}){2,}\Z")
 
@@ -83,6 +85,11 @@ def looks_random(value: str, least: int) -> bool:
     return len(value) >= least and _mixed(value) and not _MEASURE.match(value) and not _SHA_OR_UUID.match(value)
 
 
+def is_uuid(value: str) -> bool:
+    """Whether a word is a UUID, which is a secret only behind a name that says so."""
+    return bool(_SHA_OR_UUID.match(value))
+
+
 def _mixed(value: str) -> bool:
     return bool(_DIGIT.search(value) and _LATIN.search(value))
 
@@ -98,7 +105,14 @@ def _quoted(value: str, strength: Strength) -> bool:
         return True
     if strength is Strength.TOKEN:
         return _mixed(value) or len(value) >= 20 or value.isalnum()
-    return looks_random(value, 8) and not _CODE.match(value) and len(set(value)) > 7 and ":" not in value
+    return looks_random(value, 8) and not _is_code(value) and len(set(value)) > 7 and ":" not in value
+
+
+def _is_code(value: str) -> bool:
+    """Whether a value is an attribute such as `settings.api_key`, and not a token of parts with full stops."""
+    return bool(_CODE.match(value)) and not any(
+        len(part) >= _LEAST_PART and is_random(part) for part in value.split(".")
+    )
 
 
 def _long_random(value: str) -> bool:
@@ -109,7 +123,7 @@ def _long_random(value: str) -> bool:
 def _unquoted(value: str, strength: Strength, form: Form) -> bool:
     if _KUBERNETES_TOKEN.match(value):
         return strength is not Strength.KEY
-    if (_REFERENCE.match(value) and not _long_random(value)) or _CODE.match(value):
+    if (_REFERENCE.match(value) and not _long_random(value)) or _is_code(value):
         return False
     if strength is Strength.KEY:
         return looks_random(value, 16 if form is Form.PROSE else 12) and len(set(value)) > 7 and ":" not in value

@@ -1,0 +1,46 @@
+"""Tells random letters and digits from words, names and hashes by how often their classes change."""
+
+from itertools import pairwise
+
+from esker.server.core.redaction.patterns import Pattern
+
+# Changes between small letters, capitals and digits in each character; random text has 0.6, words have 0.1 to 0.3.
+_LEAST_CHANGES = 0.34
+_CLASSES = str.maketrans(
+    {
+        **dict.fromkeys("abcdefghijklmnopqrstuvwxyz", "a"),
+        **dict.fromkeys("ABCDEFGHIJKLMNOPQRSTUVWXYZ", "A"),
+        **dict.fromkeys("0123456789", "0"),
+    }
+)
+# The part of a name of a class that its words make up; in random letters and digits it is a fifth.
+_WORD = Pattern(r"[A-Z]?[a-z]{3,}")
+_MOST_WORDS = 0.55
+_JUDGED = 200
+# Small letters and digits, or capitals and digits, are judged by more characters: half as many of them change.
+_ONE_CASE = Pattern(r"(?:[a-z0-9]{28,}|[A-Z0-9]{28,})\Z")
+_HEXADECIMAL = Pattern(r"(?i)[0-9a-f]+\Z")
+_LEAST_CHANGES_OF_ONE_CASE = 0.2
+
+
+def is_random(word: str) -> bool:
+    """Whether small letters, capitals and digits change as often as in random text."""
+    judged = word[:_JUDGED].replace("_", "").replace("-", "")
+    mixed = set(judged.translate(_CLASSES)).issuperset("0aA")
+    words = sum(map(len, _WORD.findall(judged)))
+    return mixed and changes(judged) >= _LEAST_CHANGES * len(judged) and words < _MOST_WORDS * len(judged)
+
+
+def is_random_in_one_case(word: str) -> bool:
+    """Whether a long word of one case and digits, which is not hexadecimal, is random."""
+    judged = word[:_JUDGED]
+    return (
+        _ONE_CASE.match(judged) is not None
+        and _HEXADECIMAL.match(judged) is None
+        and changes(judged) >= _LEAST_CHANGES_OF_ONE_CASE * len(judged)
+    )
+
+
+def changes(word: str) -> int:
+    """Return how often a small letter, a capital or a digit follows one of the others."""
+    return sum(one != other for one, other in pairwise(word.translate(_CLASSES)))
