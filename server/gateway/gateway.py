@@ -64,7 +64,7 @@ class Gateway:
         self._upstreams = Upstreams({**UPSTREAMS, **parts.settings.gateway_upstreams})
         self._keeper = Keeper(parts)
         self._histories = Histories()
-        self._recalling = Recalling(parts)
+        self._recalling = Recalling(parts, self._keeper)
         self._prompts = Prompts(parts, self._keeper)
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -118,7 +118,9 @@ class Gateway:
             client = AnswerSender(send, copy)
             try:
                 if who and with_tool:
-                    await self._recalling.pass_back(answer, SentRequest(who, with_tool, sent.decode(), again), client)
+                    session = placed.session if placed else None
+                    request = SentRequest(who, session, with_tool, sent.decode(), again)
+                    await self._recalling.pass_back(answer, request, client)
                 else:
                     await client.pass_back(answer)
             except (httpx2.TransportError, CutOff) as error:

@@ -2,66 +2,153 @@
 
 A model that has looked something up needs the result as long as it works on. The client has no part of the call, so
 its history is valid with and without it; call and result come before the answer that they led to, in the same bytes
-in each request.
+in each request. They are in the database, so that another server and one that was started anew put them back, too.
 """
 
+import asyncio
+import hashlib
 import json
+import logging
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
+from esker.server.core.conversation.hidden_calls import HiddenCalls
+from esker.server.core.errors import EskerError, NotFound
 from esker.server.core.json_input import Json
+from esker.server.core.records import Principal
+from esker.server.gateway.backlog import key_of
 from esker.server.gateway.history import BEFORE_ANSWERS, senders_of
 from esker.server.gateway.identity import KnownTurn
 from esker.server.gateway.json_spans import items, members, with_items
+from esker.server.gateway.keeping import Keeper
 from esker.server.gateway.reading import ModelRequest
+from esker.server.usecases.binding import parts_for
+from esker.server.usecases.hidden_calls import hidden_calls_at, keep_hidden_calls
+from esker.server.usecases.open_session import SessionRequest
+from esker.server.usecases.parts import Parts
 
+log = logging.getLogger(__name__)
+
+# Seconds that a request, or the end of an answer, waits for the database.
+_SECONDS = 1.0
 _MOST_BYTES = 16 * 1024 * 1024
+# Bytes that a place takes besides its items.
+_OVERHEAD = 200
 
 
-class HiddenCalls:
-    """The hidden items of the answers that were used last, by their sender and the conversation up to the answer."""
+class RecentCalls:
+    """The items at the places that were asked for last: for the time in which the database is away.
+
+    A place without items is known as well. Nothing is stored there later, since an answer is complete only when its
+    hidden calls are stored.
+    """
 
     def __init__(self, most_bytes: int = _MOST_BYTES) -> None:
         self._most_bytes = most_bytes
-        self._items: OrderedDict[tuple[str, str], tuple[str, ...]] = OrderedDict()
+        self._items: OrderedDict[str, Sequence[str]] = OrderedDict()
         self._bytes = 0
 
-    def note(self, sender: str, history: str, hidden: Sequence[Json]) -> None:
-        """Remember what was hidden before an answer; `history` is that of the first turn of the answer."""
-        self._drop((sender, history))
-        written = tuple(map(json.dumps, hidden))
-        self._items[sender, history] = written
+    def note(self, place: str, written: Sequence[str]) -> None:
+        """Remember what is at a place."""
+        self._drop(place)
+        self._items[place] = written
         self._bytes += _size(written)
         while self._bytes > self._most_bytes:
             self._drop(next(iter(self._items)))
 
-    def put_back(self, sender: str, request: ModelRequest, turns: Sequence[KnownTurn]) -> ModelRequest:
+    def at(self, place: str) -> Sequence[str] | None:
+        """Return the items at a place; None if it is not known."""
+        return self._items.get(place)
+
+    def _drop(self, place: str) -> None:
+        if place in self._items:
+            self._bytes -= _size(self._items.pop(place))
+
+
+class CallKeeper:
+    """Keeps hidden calls, and puts them back."""
+
+    def __init__(self, parts: Parts, keeper: Keeper) -> None:
+        self._parts = parts
+        self._keeper = keeper
+        self._recent = RecentCalls()
+
+    async def keep(
+        self, who: Principal, asked: SessionRequest | None, place: str, hidden: Sequence[Json], shown: Collection[str]
+    ) -> None:
+        """Keep what was hidden before an answer, before the client has its end. `shown` are the ids in its results.
+
+        Without the session (None), or while the database is away, only this process remembers it.
+        """
+        written = [json.dumps(item) for item in hidden]
+        self._recent.note(place, written)
+        if asked is None:
+            return
+        try:
+            async with asyncio.timeout(_SECONDS):
+                session = await self._keeper.session(who, asked)
+                parts, calls = parts_for(self._parts, who), HiddenCalls(place, written, shown)
+                if not await keep_hidden_calls(parts, who.pool_id, session.id, calls):
+                    self._recent.note(place, ())
+        except NotFound:
+            # The session was deleted.
+            self._keeper.forget(key_of(who, asked))
+            self._recent.note(place, ())
+        except (EskerError, TimeoutError) as error:
+            log.warning("A recall of %s is known to this process alone: %s", asked.client, error or "it took too long")
+
+    async def put_back(
+        self, who: Principal, sender: str, request: ModelRequest, turns: Sequence[KnownTurn]
+    ) -> ModelRequest:
         """Return a request with what was hidden before its answers. Raises ValueError for one of another form."""
-        found = {
-            number: self._items[key]
+        places = {
+            number: place_of(sender, turn.history)
             for number, turn in enumerate(turns)
-            if number and turn.role == "assistant" and (key := (sender, turn.history)) in self._items
+            if number and turn.role == "assistant"
         }
-        if not found:
-            return request
-        for number in found:
-            self._items.move_to_end((sender, turns[number].history))
-        start = members(request.text)[request.protocol.history].start
-        senders = senders_of(span.value for span in items(request.text, start))
-        placed = {_place(senders, turns[number - 1].item + 1, turns[number].item): found[number] for number in found}
-        moved = [
-            replace(turn, item=turn.item + sum(len(more) for place, more in placed.items() if place <= turn.item))
-            for turn in request.conversation.turns
-        ]
-        text = with_items(request.text, start, placed)
-        return replace(request, text=text, conversation=replace(request.conversation, turns=moved))
+        await self._look_up(who, [place for place in places.values() if self._recent.at(place) != ()])
+        found = {number: known for number, place in places.items() if (known := self._recent.at(place))}
+        return with_hidden(request, turns, found)
 
-    def _drop(self, key: tuple[str, str]) -> None:
-        self._bytes -= _size(self._items.pop(key, ()))
+    async def _look_up(self, who: Principal, places: Collection[str]) -> None:
+        """Read what is at some places: also at those where something is known, since it may be forgotten meanwhile."""
+        if not places:
+            return
+        try:
+            async with asyncio.timeout(_SECONDS):
+                stored = await hidden_calls_at(parts_for(self._parts, who), who.pool_id, places)
+        except (EskerError, TimeoutError) as error:
+            log.warning("Earlier recalls are known as far as this process remembers them: %s", error or "no answer")
+            return
+        for place in places:
+            self._recent.note(place, stored.get(place, ()))
 
 
-def _place(senders: Sequence[Json], behind: int, answer: int) -> int:
+def place_of(sender: str, history: str) -> str:
+    """Return the place before an answer: a hash of the sender and of the conversation up to its first turn."""
+    return hashlib.sha256(f"{sender}\n{history}".encode()).hexdigest()
+
+
+def with_hidden(request: ModelRequest, turns: Sequence[KnownTurn], found: Mapping[int, Sequence[str]]) -> ModelRequest:
+    """Return a request with items before its answers: `found` has them by the number of the answer's first turn.
+
+    Raises ValueError for a request of another form.
+    """
+    if not found:
+        return request
+    start = members(request.text)[request.protocol.history].start
+    senders = senders_of(span.value for span in items(request.text, start))
+    placed = {_index(senders, turns[number - 1].item + 1, turns[number].item): found[number] for number in found}
+    moved = [
+        replace(turn, item=turn.item + sum(len(more) for index, more in placed.items() if index <= turn.item))
+        for turn in request.conversation.turns
+    ]
+    text = with_items(request.text, start, placed)
+    return replace(request, text=text, conversation=replace(request.conversation, turns=moved))
+
+
+def _index(senders: Sequence[Json], behind: int, answer: int) -> int:
     """Return where an answer begins, which may be with thoughts, between the turn before it and its first turn."""
     while behind < answer and senders[behind] in BEFORE_ANSWERS:
         behind += 1
@@ -69,4 +156,4 @@ def _place(senders: Sequence[Json], behind: int, answer: int) -> int:
 
 
 def _size(written: Sequence[str]) -> int:
-    return sum(map(len, written))
+    return _OVERHEAD + sum(map(len, written))

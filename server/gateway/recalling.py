@@ -17,9 +17,10 @@ from esker.server.core.json_input import as_object
 from esker.server.core.recall.rendering import recalled_text
 from esker.server.core.records import Principal, TokenUse
 from esker.server.gateway.answers import AnswerSender, chunks_of, read_end
-from esker.server.gateway.hidden_calls import HiddenCalls
+from esker.server.gateway.hidden_calls import CallKeeper, place_of
 from esker.server.gateway.identity import identified
 from esker.server.gateway.json_spans import items, members, with_items
+from esker.server.gateway.keeping import Keeper
 from esker.server.gateway.reading import ModelRequest, read_answer
 from esker.server.gateway.recall_tool import with_tool
 from esker.server.gateway.records import Event, Protocol
@@ -27,6 +28,7 @@ from esker.server.gateway.server_sent_events import EventReader
 from esker.server.gateway.splices import SPLICES
 from esker.server.gateway.splices.splice import RecallCall, Splice
 from esker.server.usecases.binding import bound_recall, parts_for
+from esker.server.usecases.open_session import SessionRequest
 from esker.server.usecases.parts import Parts
 from esker.server.usecases.recall import recall
 from esker.server.usecases.recall_request import RecallRequest
@@ -53,9 +55,10 @@ class CutOff(Exception):
 
 @dataclass(frozen=True, slots=True)
 class SentRequest:
-    """A request as it was sent. `again` sends another body in its place."""
+    """A request as it was sent, and its session if that is known. `again` sends another body in its place."""
 
     who: Principal
+    session: SessionRequest | None
     read: ModelRequest
     text: str
     again: Again
@@ -64,9 +67,9 @@ class SentRequest:
 class Recalling:
     """Offers the tool, and answers its calls."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: Parts, keeper: Keeper) -> None:
         self._parts = parts
-        self._hidden = HiddenCalls()
+        self._hidden = CallKeeper(parts, keeper)
 
     async def prepared(self, who: Principal, read: ModelRequest) -> ModelRequest | None:
         """Return a request with the tool, and with earlier calls of it; None for one that must not have it."""
@@ -74,7 +77,7 @@ class Recalling:
             return None
         try:
             turns = await asyncio.to_thread(identified, read.conversation.turns)
-            request = self._hidden.put_back(_sender(who, read), read, turns)
+            request = await self._hidden.put_back(who, _sender(who, read), read, turns)
             text = with_tool(read.protocol.name, request.text)
         except (ValueError, RecursionError):
             # A request of another form, which is counted by what becomes of it.
@@ -190,7 +193,7 @@ class Recalling:
         goes_on = not chain.splice.has_other_calls()
         if not calls or (goes_on and not chain.may_go_on()):
             return None
-        results = [await self._result(chain.sent, call) for call in calls]
+        results = [await self._result(chain, call) for call in calls]
         self._count("recalled")
         chain.rounds += 1
         if goes_on and chain.rounds == _MOST_ROUNDS:
@@ -201,14 +204,17 @@ class Recalling:
         chain.text = with_end(chain.sent.read.protocol.history, chain.text, more)
         return chain.text.encode()
 
-    async def _result(self, sent: SentRequest, call: RecallCall) -> str:
+    async def _result(self, chain: "_Chain", call: RecallCall) -> str:
         if not call.query:
             return _NO_QUESTION
+        sent = chain.sent
         request = RecallRequest(call.query, project=sent.read.caller.project, max_tokens=_MOST_TOKENS)
         try:
             async with asyncio.timeout(_RECALL_SECONDS):
                 parts = parts_for(self._parts, sent.who)
-                return recalled_text(await recall(parts, sent.who.pool_id, bound_recall(sent.who, request)))
+                found = await recall(parts, sent.who.pool_id, bound_recall(sent.who, request))
+            chain.shown.update(hit.id for hit in found.hits)
+            return recalled_text(found)
         except InvalidInput as error:
             # The model can ask in another way.
             return str(error)
@@ -229,8 +235,9 @@ class Recalling:
             turns = await asyncio.to_thread(identified, [*read.conversation.turns, *said.turns])
             before = await asyncio.to_thread(identified, read.conversation.turns)
             if len(turns) > len(before):
-                history = turns[len(before)].history
-                self._hidden.note(_sender(chain.sent.who, read), history, chain.splice.hidden)
+                who, session = chain.sent.who, chain.sent.session
+                place = place_of(_sender(who, read), turns[len(before)].history)
+                await self._hidden.keep(who, session, place, chain.splice.hidden, chain.shown)
         except Exception:
             log.exception("A recall of %s will not be in its next request", read.caller.client)
 
@@ -246,6 +253,8 @@ class _Chain:
         self.splice = splice
         self.text = sent.text
         self.rounds = 0
+        # The ids of the memories and passages in the results.
+        self.shown: set[str] = set()
         self.is_changed = False
         self.used: TokenUse | None = None
         self.further_tokens = 0

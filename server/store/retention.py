@@ -67,10 +67,10 @@ async def replace_content(connection: Connection, changed: Sequence[tuple[str, i
     await connection.execute(SQL["replace_content"], {"rows": as_json(rows)})
 
 
-async def delete_old_passages(connection: Connection, before: datetime, limit: int) -> list[int]:
-    """Delete some passages that were said before a time; return the numbers of their vectors."""
+async def delete_old_passages(connection: Connection, before: datetime, limit: int) -> dict[str, int]:
+    """Delete some passages that were said before a time; return their ids with the numbers of their vectors."""
     cursor = await connection.execute(SQL["delete_old_passages"], {"before": before, "limit": limit})
-    return [int(row[0]) for row in await cursor.fetchall()]
+    return {str(row[0]): int(row[1]) for row in await cursor.fetchall()}
 
 
 async def old_memories(connection: Connection, kind: Kind, before: datetime, limit: int) -> set[str]:

@@ -47,6 +47,7 @@ MESSAGE_HASHES = "messages (hash)"
 _WORDS: Mapping[str, str] = {
     "postings": "keyword index",
     "embedding_attempts": "queue of the embedding worker",
+    "hidden_calls": "calls of recall_memory",
     "messages.text": "observer text",
     "messages.calls": "tool calls",
     "sessions.cwd": "directory",
@@ -73,6 +74,7 @@ _KEYS: Mapping[str, tuple[str, ...]] = {
     "audit": ("id",),
     "quarantines": ("id",),
     "former_projects": ("former_project",),
+    "hidden_calls": ("place",),
 }
 _COLUMNS: Mapping[str, Mapping[TextShape, tuple[str, ...]]] = {
     "memories": {"text": ("content", "author", "project", "external_id"), "list": ("tags",)},
@@ -101,6 +103,7 @@ _COLUMNS: Mapping[str, Mapping[TextShape, tuple[str, ...]]] = {
     "audit": {"text": ("target",), "json": ("detail",)},
     "quarantines": {"text": ("project", "client", "source")},
     "former_projects": {"text": ("former_project", "project")},
+    "hidden_calls": {"json": ("items",)},
 }  # fmt: skip
 
 TEXT_COLUMNS: tuple[TextColumn, ...] = tuple(
@@ -151,7 +154,7 @@ HOLDS_NO_TEXT: Mapping[str, str] = {
             "session_events.session_id", "session_usage.session_id", "sessions.id", "audit.actor",
             "tombstones.receipt_id", "quarantines.id", "quarantines.session_id", "quarantined_memories.quarantine_id",
             "quarantined_memories.memory_id", "quarantined_memories.superseded_by", "passages.quarantine_id",
-            "sessions.quarantine_id",
+            "sessions.quarantine_id", "hidden_calls.session_id", "hidden_calls.shown_ids",
         ),
         _IDS,
     ),
@@ -173,7 +176,7 @@ HOLDS_NO_TEXT: Mapping[str, str] = {
             "api_keys.key_hash", "api_keys.prefix", "embeddings.content_hash", "forget_keys.key",
             "tombstones.digest", "former_packs.sha256",
             "memories.content_hash", "messages.content_hash", "packs.sha256", "passages.content_hash",
-            "schema_migrations.checksum",
+            "schema_migrations.checksum", "hidden_calls.place",
         ),
         _HASH,
     ),

@@ -20,6 +20,7 @@ from esker.server.db.database import Connection
 from esker.server.store import (
     audit,
     forgetting,
+    hidden_calls,
     jobs,
     memories,
     messages,
@@ -140,6 +141,7 @@ async def _forget(
     await jobs.forget_errors(connection, doomed.sessions)
     embedded = await vectors.delete(connection, "memory", [*numbers, *reworded])
     shown = await packs.delete_showing(connection, {*doomed.rows, *doomed.quoting, *doomed.placed})
+    await hidden_calls.delete_all(connection)
     receipt = Receipt(
         id=receipt_id,
         memories=len(numbers),

@@ -13,7 +13,7 @@ from esker.server.core.ids import new_id
 from esker.server.core.records import Principal
 from esker.server.db.database import Connection
 from esker.server.db.pipeline import fetch, send
-from esker.server.store import audit, memories, packs, quarantine, sessions
+from esker.server.store import audit, hidden_calls, memories, packs, quarantine, sessions
 from esker.server.usecases.find_projects import renamed_project
 from esker.server.usecases.in_each_pool import in_each_pool
 from esker.server.usecases.parts import Parts
@@ -60,6 +60,8 @@ async def _cover(parts: Parts, connection: Connection, one: Quarantine, concerne
     hidden = await quarantine.hide_passages(connection, one)
     await quarantine.hide_sessions(connection, one.id, concerned)
     shown = await packs.delete_showing(connection, ids)
+    if ids or hidden:
+        await hidden_calls.delete_all(connection)
     return Quarantined(one.id, len(ids), len(restored - ids), hidden, len(concerned), shown)
 
 

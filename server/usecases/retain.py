@@ -16,7 +16,7 @@ from esker.server.core.json_input import Json
 from esker.server.core.records import KINDS, Kind, Principal
 from esker.server.core.text.tokens import IMAGE_TOKENS
 from esker.server.db.database import Connection
-from esker.server.store import audit, memories, messages, packs, retention, sessions, vectors
+from esker.server.store import audit, hidden_calls, memories, messages, packs, retention, sessions, vectors
 from esker.server.usecases.authenticate import require_pool
 from esker.server.usecases.cut_passages import leave_out_of_passages
 from esker.server.usecases.in_each_pool import in_each_pool
@@ -102,6 +102,7 @@ async def _all_of(parts: Parts, pool_id: str, forget_some: Batch, before: dateti
 async def _forget_messages(parts: Parts, connection: Connection, before: datetime) -> int:
     old = await retention.old_messages(connection, before, _BATCH)
     await sessions.lock_all(connection, old.keys())
+    await hidden_calls.delete_before(connection, before)
     blanked = sum([await messages.blank(connection, session_id, seqs) for session_id, seqs in old.items()])
     if blanked:
         await leave_out_of_passages(parts, connection, old)
@@ -109,9 +110,10 @@ async def _forget_messages(parts: Parts, connection: Connection, before: datetim
 
 
 async def _forget_passages(parts: Parts, connection: Connection, before: datetime) -> int:
-    numbers = await retention.delete_old_passages(connection, before, _BATCH)
-    await vectors.delete(connection, "passage", numbers)
-    return len(numbers)
+    deleted = await retention.delete_old_passages(connection, before, _BATCH)
+    await hidden_calls.delete_showing(connection, deleted.keys())
+    await vectors.delete(connection, "passage", deleted.values())
+    return len(deleted)
 
 
 async def _forget_memories(kind: Kind, parts: Parts, connection: Connection, before: datetime) -> int:
@@ -120,6 +122,7 @@ async def _forget_memories(kind: Kind, parts: Parts, connection: Connection, bef
     await vectors.delete(connection, "memory", numbers)
     if old:
         await packs.delete_showing(connection, old)
+        await hidden_calls.delete_showing(connection, old)
     return len(numbers)
 
 

@@ -16,7 +16,18 @@ from esker.server.core.redaction import redact, redact_content, redact_json, red
 from esker.server.core.text.batching import by_size
 from esker.server.core.text.phrases import texts_in
 from esker.server.db.database import Connection
-from esker.server.store import audit, jobs, memories, messages, packs, passages, sessions, text_columns, vectors
+from esker.server.store import (
+    audit,
+    hidden_calls,
+    jobs,
+    memories,
+    messages,
+    packs,
+    passages,
+    sessions,
+    text_columns,
+    vectors,
+)
 from esker.server.store.messages import MaskedMessage
 from esker.server.store.text_columns import TEXT_COLUMNS, Key, TextColumn
 from esker.server.usecases.cut_passages import leave_out_of_passages, recut_passages
@@ -30,8 +41,8 @@ OnTexts = Callable[[int], None]
 _NAMES = frozenset(("client", "external_id", "first_external_id", "last_external_id", "dedupe_key"))
 # The keyword index is written again with its rows. The audit log can only be added to.
 _FOLLOW = frozenset(("postings",))
-# Packs are frozen again, and derived texts are masked with their originals.
-_REMADE_TABLES = frozenset(("packs", "audit"))
+# Packs are frozen again, hidden calls are deleted, and derived texts are masked with their originals.
+_REMADE_TABLES = frozenset(("packs", "audit", "hidden_calls"))
 _REMADE = frozenset(("memories.content", "messages.content", "messages.text", "messages.calls", "passages.text"))
 # The most rows that are changed in one transaction, and their characters unless one row has more.
 _AT_ONCE = 100
@@ -84,6 +95,7 @@ async def scan(parts: Parts, who: Principal, on_texts: OnTexts, *, mask: bool) -
     await _mask_messages(parts, who, found.rows["messages"])
     async with parts.database.tenant(who.pool_id) as connection:
         await packs.delete_versions(connection, {(str(key[0]), int(str(key[1]))) for key in found.rows["packs"]})
+        await hidden_calls.delete_at(connection, {str(key[0]) for key in found.rows["hidden_calls"]})
     # Passages come last: masked messages have new ones.
     await _mask_passages(parts, who, found.rows["passages"])
     left = (await _look(parts, who, on_texts, mask=False)).findings
@@ -161,6 +173,7 @@ async def _mask_memories(parts: Parts, who: Principal, rows: Mapping[Key, int]) 
             numbers = await memories.reword(connection, contents)
             await vectors.delete(connection, "memory", numbers)
             await packs.delete_showing(connection, ids)
+            await hidden_calls.delete_showing(connection, ids)
         async with parts.database.tenant(who.pool_id) as connection:
             await vectors.enqueue(connection, list(contents), parts.clock())
 

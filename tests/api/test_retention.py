@@ -8,11 +8,13 @@ import psycopg
 import pytest
 
 from esker.server.background import beside, keep_up, run_jobs
+from esker.server.core.conversation.hidden_calls import HiddenCalls
 from esker.server.core.conversation.retention import Retained, Retention
 from esker.server.core.records import Filter, Principal
 from esker.server.db.database import Database
 from esker.server.store import retention, sessions
 from esker.server.usecases.authenticate import create_pool
+from esker.server.usecases.hidden_calls import hidden_calls_at, keep_hidden_calls
 from esker.server.usecases.ingest import IncomingMessage, ingest
 from esker.server.usecases.observe import observe
 from esker.server.usecases.open_session import SessionRequest, list_messages, open_session
@@ -127,6 +129,29 @@ async def test_old_passages_go_and_the_messages_stay(parts: Parts, who: Principa
     assert (await recall(parts, who.pool_id, RecallRequest("floats for money", tier="passages"))).hits == []
     [message] = await list_messages(parts, who.pool_id, session, after=0, limit=10)
     assert FLOATS in str(message.content)
+
+
+@pytest.mark.parametrize(
+    ("days", "left"),
+    [
+        ({"memories_days": {"note": 11}}, {"tent", "floats", "plain"}),
+        ({"memories_days": {"note": 9}}, {"floats", "plain"}),
+        ({"passages_days": 9}, {"tent", "plain"}),
+        ({"messages_days": 9}, set()),
+    ],
+)
+async def test_hidden_calls_go_with_what_they_show_and_with_messages_of_their_age(
+    parts: Parts, who: Principal, session: str, clock: FakeClock, days: dict[str, Any], left: set[str]
+) -> None:
+    clock.advance(days=-10)
+    for place, query in (("tent", "tent blue"), ("floats", "floats for money"), ("plain", "")):
+        tier = "memories" if place == "tent" else "passages"
+        found = (await recall(parts, who.pool_id, RecallRequest(query, tier=tier))).hits if query else []
+        hidden = HiddenCalls(place, ["{}"], [hit.id for hit in found])
+        assert await keep_hidden_calls(parts, who.pool_id, session, hidden)
+    clock.advance(days=10)
+    await kept(parts, who, **days)
+    assert set(await hidden_calls_at(parts, who.pool_id, ["tent", "floats", "plain"])) == left
 
 
 @pytest.mark.parametrize(("kind", "left"), [("observation", ["The tent is blue."]), ("note", [FLOATS])])

@@ -43,7 +43,9 @@ async def test_every_column_is_registered_as_text_or_listed_with_the_reason_why_
     registered = {column.name: SHAPES[column.shape] for column in TEXT_COLUMNS}
     assert registered.keys() & HOLDS_NO_TEXT.keys() == set()
     assert columns.keys() == registered.keys() | HOLDS_NO_TEXT.keys()
-    assert {name: columns[name] for name in registered} == registered
+    # Only the gateway needs the bytes of a document.
+    exact = {"hidden_calls.items": "json"}
+    assert {name: columns[name] for name in registered} == registered | exact
 
 
 async def test_a_registered_column_has_the_primary_key_of_its_table(owner_url: str) -> None:

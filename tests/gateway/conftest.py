@@ -5,7 +5,12 @@ from collections.abc import AsyncGenerator
 import httpx2
 import pytest
 
+from esker.server.app import make_parts
+from esker.server.core.clock import system_clock
+from esker.server.core.config.settings import Settings
+from esker.server.db.database import Database
 from tests.support.kept_servers import KeptServer, KeptServers
+from tests.support.serving import serving
 from tests.support.upstream import Upstream, upstream
 from tests.support.waiting import PATIENCE
 
@@ -31,6 +36,16 @@ async def gateway_server(kept_servers: KeptServers, provider: Upstream) -> KeptS
     environment = {"ESKER_GATEWAY_UPSTREAMS": f"model={provider.url}", "ESKER_GATEWAY_RULES": rules}
     environment |= {"ESKER_GATEWAY_HISTORY_TOKENS": "4000"}
     return await kept_servers.get({"ESKER_EMBEDDER": "none", **environment})
+
+
+@pytest.fixture
+async def other_agent(gateway_server: KeptServer, provider: Upstream) -> AsyncGenerator[httpx2.AsyncClient]:
+    """A client of another server on the same database, as behind a balancer or after a restart."""
+    environment = {"ESKER_EMBEDDER": "none", "ESKER_GATEWAY_UPSTREAMS": f"model={provider.url}"}
+    database = Database(gateway_server.database.url, wait_seconds=PATIENCE)
+    parts = make_parts(Settings.from_environment(environment), database, system_clock)
+    async with serving(parts) as url, httpx2.AsyncClient(base_url=url, timeout=PATIENCE) as connected:
+        yield connected
 
 
 @pytest.fixture

@@ -134,6 +134,70 @@ async def test_a_call_is_answered_by_a_second_request_and_is_in_the_next_one_aga
         assert faults(blocks(history)) == []
 
 
+async def recalled(agent: httpx2.AsyncClient, provider: Upstream, name: str = "messages", query: str = "shop") -> int:
+    """Have a model recall that the shop deploys on Fridays; return how many items the client's next request has."""
+    await agent.post("/v1/memories", json={"content": "The shop deploys on Fridays.", "kind": "manual"})
+    asks: Sequence[Part] = [("text", "I look."), ("recall", query)]
+    provider.say(answer(name, asks, 1, is_stream=True), answer(name, LAST, 2, is_stream=True))
+    await ask(agent, name, 1, is_stream=True)
+    provider.say(answer(name, [("text", "Done.")], 3, is_stream=True))
+    return len(HISTORIES[name])
+
+
+@pytest.mark.parametrize("name", FORMS)
+async def test_another_server_puts_a_hidden_call_back_in_the_same_bytes(
+    agent: httpx2.AsyncClient, other_agent: httpx2.AsyncClient, provider: Upstream, name: str
+) -> None:
+    whole = await recalled(agent, provider, name, query="When does the shop\u0000 deploy\ud83d?")
+    await ask(agent, name, whole, is_stream=True)
+    await ask(other_agent, name, whole, is_stream=True)
+    here, there = provider.arrived[2:]
+    assert "recall_memory" in json.dumps(here.json[MEMBERS[name]])
+    assert there.body == here.body
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [("/v1/forget", {"words": ["Fridays"]}), ("/v1/quarantines", {"since": "2000-01-01T00:00:00Z"})],
+)
+async def test_a_call_is_not_put_back_if_its_result_is_forgotten_or_in_quarantine(
+    agent: httpx2.AsyncClient, other_agent: httpx2.AsyncClient, provider: Upstream, path: str, body: dict[str, Any]
+) -> None:
+    whole = await recalled(agent, provider)
+    await ask(other_agent, "messages", whole, is_stream=True)
+    (await agent.post(path, json=body)).raise_for_status()
+    for each in (agent, other_agent):
+        await ask(each, "messages", whole, is_stream=True)
+    assert [len(each.json["messages"]) for each in provider.arrived[2:]] == [whole + 2, whole, whole]
+
+
+async def test_a_call_with_a_secret_is_stored_nowhere_and_not_put_back(
+    agent: httpx2.AsyncClient, provider: Upstream
+) -> None:
+    whole = await recalled(agent, provider, query="Who uses ghp_abcdefghijklmnopqrstuvwxyz0123456789?")
+    await ask(agent, "messages", whole, is_stream=True)
+    assert len(provider.arrived[2].json["messages"]) == whole
+
+
+async def test_a_call_is_not_stored_if_what_it_shows_was_forgotten_before_its_answer_ended(
+    agent: httpx2.AsyncClient, provider: Upstream
+) -> None:
+    made = await agent.post("/v1/memories", json={"content": "The shop deploys on Fridays."})
+    gate = asyncio.Event()
+    last = Said(FORMS["messages"].stream(LAST, 2), gate=gate)
+    provider.say(answer("messages", FIRST, 1, is_stream=True), last)
+    asking = asyncio.create_task(ask(agent, "messages", 1, is_stream=True))
+    async with asyncio.timeout(PATIENCE):
+        while len(provider.arrived) < 2:
+            await provider.came.wait()
+            await asyncio.sleep(0)
+    (await agent.delete(f"/v1/memories/{made.json()['id']}")).raise_for_status()
+    gate.set()
+    await asking
+    await ask(agent, "messages", len(HISTORIES["messages"]), is_stream=True)
+    assert len(provider.arrived[2].json["messages"]) == len(HISTORIES["messages"])
+
+
 def blocks(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return messages whose content is blocks."""
     return [

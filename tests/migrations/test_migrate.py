@@ -44,6 +44,7 @@ DONE = {
     23: "504d76cb0ecff2c9413f98a7a0b6ec07e6c1f6203495108bec5c487d97fb3c96",
     24: "83abe37b8f81e99481ba732fb80268f983a38785893df7a6e0cf4b41655ececc",
     25: "799759de0319cf0c152105e058c8729b70665378f7eb13f216e3c283c6d230f3",
+    26: "5dc7fd617b9bab949f17322e6475e59585b2c4792e64482157562802860debd1",
 }
 
 
@@ -66,7 +67,7 @@ def test_released_migrations_are_never_edited() -> None:
 
 
 # Checksums of migrations 3, 5, 10, 11 and 20 before they were edited; some databases have them.
-FORMER_CHECKSUMS = {
+FORMER_CHECK5dc7fd617b9bab949f17322e6475e59585b2c4792e64482157562802860debd1S = {
     3: "8be57d4a72677c0301959f33574457d6c1432f47fe9ca058a231718e1301ec05",
     5: "ef85c3b82f026cc87fbc16652e126dc7c978b97291ff61cfc885ec53119f041c",
     10: "a84d34b35c764857d14ab2a13e11fbd156bad9f6f49b7a2822cb23a6164f7348",
@@ -78,11 +79,14 @@ FORMER_CHECKSUMS = {
 def test_a_former_wording_of_a_migration_is_accepted(empty_url: str) -> None:
     migrate(empty_url)
     with psycopg.connect(empty_url, autocommit=True) as connection:
-        for version, checksum in FORMER_CHECKSUMS.items():
+        for version, checksum in FORMER_CHECK5dc7fd617b9bab949f17322e6475e59585b2c4792e64482157562802860debd1S.items():
             connection.execute("UPDATE schema_migrations SET checksum = %s WHERE version = %s", (checksum, version))
     assert pending(empty_url) == []
     with psycopg.connect(empty_url, autocommit=True) as connection:
-        connection.execute("UPDATE schema_migrations SET checksum = %s WHERE version = 4", (FORMER_CHECKSUMS[3],))
+        connection.execute(
+            "UPDATE schema_migrations SET checksum = %s WHERE version = 4",
+            (FORMER_CHECK5dc7fd617b9bab949f17322e6475e59585b2c4792e64482157562802860debd1S[3],),
+        )
     with pytest.raises(Misconfigured, match="0004 was changed"):
         pending(empty_url)
 

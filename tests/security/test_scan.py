@@ -9,12 +9,14 @@ from typing import Any, LiteralString
 import psycopg
 import pytest
 
+from esker.server.core.conversation.hidden_calls import HiddenCalls
 from esker.server.core.facts.forgetting import ForgetRequest, Selection
 from esker.server.core.json_input import Json
 from esker.server.core.records import Principal
 from esker.server.providers.text_processes import TextProcesses
 from esker.server.store import text_columns
 from esker.server.usecases.forget import forget
+from esker.server.usecases.hidden_calls import keep_hidden_calls
 from esker.server.usecases.ingest import IncomingMessage, ingest
 from esker.server.usecases.open_session import SessionRequest, open_session
 from esker.server.usecases.pack import get_pack
@@ -28,7 +30,7 @@ from tests.support.processes import esker
 KEY = "glpat-" + "aB3dE5gH7jK9" * 2
 PASSWORD = "Trout77lake"
 STORED_BY = ("remember.redact", "remember.redact_name", "ingest.redact_content", "ingest.redact_name")
-STORED_BY += ("open_session.redact", "open_session.redact_name")
+STORED_BY += ("open_session.redact", "open_session.redact_name", "hidden_calls.redact_json")
 
 
 @contextmanager
@@ -59,6 +61,8 @@ async def store(parts: Parts, who: Principal) -> str:
     await ingest(parts, who.pool_id, session.id, batch)
     await ingest(parts, who.pool_id, session.id, [IncomingMessage("m9", "user", "The tide was high at noon.")])
     await get_pack(parts, who.pool_id, session.id)
+    hidden = HiddenCalls("place", [json.dumps({"role": "user", "content": f"password: {PASSWORD}\n{KEY}"})], [])
+    assert await keep_hidden_calls(parts, who.pool_id, session.id, hidden)
     return session.id
 
 
@@ -73,7 +77,8 @@ def columns(report: ScanReport) -> set[str]:
 
 
 FOUND = {
-    "memories.content", "memories.tags", "messages.content", "messages.external_id", "messages.text", "packs.text",
+    "hidden_calls.items", "memories.content", "memories.tags", "messages.content", "messages.external_id",
+    "messages.text", "packs.text",
     "passages.text", "sessions.cwd", "sessions.external_id",
 }  # fmt: skip
 

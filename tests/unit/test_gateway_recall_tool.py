@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from esker.server.core.config.gateway_rules import Senders, read_rules, read_senders, read_switch
 from esker.server.core.config.settings import Settings
 from esker.server.core.errors import InvalidInput
-from esker.server.gateway.hidden_calls import HiddenCalls
+from esker.server.gateway.hidden_calls import RecentCalls, with_hidden
 from esker.server.gateway.identity import identified
 from esker.server.gateway.prompts import without_middle
 from esker.server.gateway.protocols.messages import MESSAGES
@@ -79,15 +79,13 @@ def conversation(rounds: int) -> list[dict[str, Any]]:
 
 
 HIDDEN: list[Any] = [{"role": "assistant", "content": "call"}, {"role": "user", "content": "result"}]
+WRITTEN = [json.dumps(item) for item in HIDDEN]
 
 
 def test_hidden_calls_come_back_before_their_answer_and_the_turns_know_where_they_are() -> None:
     request = model_request(MESSAGES, {"messages": conversation(8)})
     turns = identified(request.conversation.turns)
-    calls = HiddenCalls()
-    for place in (3, 11):
-        calls.note("me", turns[place].history, HIDDEN)
-    found = calls.put_back("me", request, turns)
+    found = with_hidden(request, turns, {3: WRITTEN, 11: WRITTEN})
     history = json.loads(found.text)["messages"]
     assert history == [*conversation(8)[:3], *HIDDEN, *conversation(8)[3:11], *HIDDEN, *conversation(8)[11:]]
     moved = identified(found.conversation.turns)
@@ -97,7 +95,6 @@ def test_hidden_calls_come_back_before_their_answer_and_the_turns_know_where_the
     # The mode `manage` leaves those out whose answers it leaves out.
     cut = json.loads(without_middle(MESSAGES, found.text, moved, 10))["messages"]
     assert cut == [conversation(8)[0], conversation(8)[10], *HIDDEN, *conversation(8)[11:]]
-    assert calls.put_back("another", request, turns) is request
 
 
 def test_a_hidden_call_comes_before_the_reasoning_of_its_answer() -> None:
@@ -109,30 +106,23 @@ def test_a_hidden_call_comes_before_the_reasoning_of_its_answer() -> None:
     ]
     request = model_request(RESPONSES, {"input": items})
     turns = identified(request.conversation.turns)
-    calls = HiddenCalls()
-    calls.note("me", turns[1].history, HIDDEN)
-    found = json.loads(calls.put_back("me", request, turns).text)["input"]
+    found = json.loads(with_hidden(request, turns, {1: WRITTEN}).text)["input"]
     assert found == [*items[:2], *HIDDEN, *items[2:]]
 
 
 def test_what_was_hidden_longest_ago_is_forgotten_first() -> None:
-    calls = HiddenCalls(most_bytes=200)
-    request = model_request(MESSAGES, {"messages": conversation(6)})
-    turns = identified(request.conversation.turns)
-    for place in range(1, 12, 2):
-        calls.note("me", turns[place].history, HIDDEN)
-    history = json.loads(calls.put_back("me", request, turns).text)["messages"]
-    assert len(history) == 12 + 2 * 2
-    assert history[-3:-1] == HIDDEN
+    calls = RecentCalls(most_bytes=800)
+    for place in "abac":
+        calls.note(place, WRITTEN)
+    calls.note("d", ())
+    assert [calls.at(place) for place in "abcd"] == [WRITTEN, None, WRITTEN, ()]
 
 
 def test_half_a_character_in_a_hidden_call_is_sent_back_as_it_came() -> None:
     request = model_request(MESSAGES, {"messages": conversation(2)})
     turns = identified(request.conversation.turns)
     half: dict[str, Any] = {"role": "assistant", "content": "\ud83d"}
-    calls = HiddenCalls()
-    calls.note("me", turns[1].history, [half])
-    put_back = calls.put_back("me", request, turns).text.encode()
+    put_back = with_hidden(request, turns, {1: [json.dumps(half)]}).text.encode()
     assert json.loads(put_back)["messages"][1] == half
     assert json.loads(with_end("messages", request.text, [half]).encode())["messages"][-1] == half
 

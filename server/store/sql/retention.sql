@@ -47,11 +47,11 @@ FROM jsonb_to_recordset(%(rows)s::jsonb) AS new (session_id text, seq bigint, co
 WHERE m.session_id = new.session_id AND m.seq = new.seq AND m.content_hash <> '\x'
 
 -- name: delete_old_passages
--- Delete some passages that were said before a time, and return the numbers of their vectors.
+-- Delete some passages that were said before a time, and return their ids and the numbers of their vectors.
 WITH held AS (
     SELECT id FROM passages WHERE said_to < %(before)s ORDER BY id LIMIT %(limit)s FOR UPDATE
 )
-DELETE FROM passages p USING held WHERE p.id = held.id RETURNING p.number
+DELETE FROM passages p USING held WHERE p.id = held.id RETURNING p.id, p.number
 
 -- name: old_memories
 -- Some memories of a kind that were said before a time.
