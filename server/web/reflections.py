@@ -7,6 +7,7 @@ from esker.server.rest.context import WithParts, WithPrincipal
 from esker.server.usecases.reflections import diff_reflection, list_reflections, undo_reflection
 from esker.server.web.page_route import PageRoute
 from esker.server.web.rendering import HEADERS, page
+from esker.server.web.row_changes import shown_changes, word_changes
 
 router = APIRouter(prefix="/ui/reflections", route_class=PageRoute, include_in_schema=False)
 
@@ -25,7 +26,14 @@ async def show_reflections(
 @router.get("/{reflection_id}")
 async def show_reflection(request: Request, reflection_id: str, parts: WithParts, principal: WithPrincipal) -> Response:
     """Show what a reflection changed, row by row."""
-    return page(request, "reflection.html", diff=await diff_reflection(parts, principal.pool_id, reflection_id))
+    diff = await diff_reflection(parts, principal.pool_id, reflection_id)
+    return page(
+        request,
+        "reflection.html",
+        one=diff.reflection,
+        shown=shown_changes(diff.changes),
+        word_changes=word_changes,
+    )
 
 
 @router.post("/{reflection_id}/undo")
