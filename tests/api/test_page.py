@@ -147,12 +147,29 @@ async def test_nothing_is_forgotten_that_came_after_the_plan_was_shown(client: h
 async def test_forgetting_shows_the_cascade_first_and_then_a_receipt(client: httpx2.AsyncClient) -> None:
     memory = await noted(client)
     plan = await client.get(f"/ui/memories/{memory}/forget")
-    assert ("1 memories" in plan.text, "The boat is blue." in plan.text) == (True, True)
+    assert ("1 memory will be deleted." in plan.text, "The boat is blue." in plan.text) == (True, True)
     assert (await client.get(f"/v1/memories/{memory}")).status_code == 200
     receipt = await confirmed(client, f"/ui/memories/{memory}/forget", plan)
     assert (receipt.status_code, "fgt_" in receipt.text) == (200, True)
     gone = await client.get(f"/ui/memories/{memory}")
     assert (gone.status_code, "There is no memory" in gone.text) == (404, True)
+
+
+async def test_the_plan_tells_messages_that_keep_their_words_from_those_that_lose_them(
+    client: httpx2.AsyncClient,
+) -> None:
+    session = await opened(client)
+    await said(client, session, "We decided to paint the boat Zephyrine blue.")
+    await observed(client, session)
+    [row] = (await client.get("/v1/memories")).json()["memories"]
+    path = f"/ui/memories/{row['id']}/forget"
+    assert "1 message keeps its words" in (await client.get(path)).text
+    assert "1 message loses its words." in (await client.get(f"{path}?messages=true")).text
+
+
+async def test_an_address_without_its_fields_says_which(client: httpx2.AsyncClient) -> None:
+    refused = await client.get("/ui/sessions/ses_1/pack/changes?newer=2")
+    assert (refused.status_code, "value in them: older." in refused.text) == (422, True)
 
 
 async def test_a_key_sees_only_the_actions_of_its_scopes_and_cannot_take_the_others(
