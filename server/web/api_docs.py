@@ -12,6 +12,7 @@ from esker.server.web.rendering import page
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 
 _SCHEMAS = "#/components/schemas/"
+_RESPONSES = "#/components/responses/"
 _LIMITS = {
     "minimum": "at least",
     "maximum": "at most",
@@ -70,9 +71,10 @@ class ApiRoute:
 def routes_of(document: Schema) -> dict[str, list[ApiRoute]]:
     """Return the routes of an OpenAPI document by their first tag, in its order."""
     found: dict[str, list[ApiRoute]] = {}
+    shared = document.get("components", {}).get("responses", {})
     for path, methods in document["paths"].items():
         for method, operation in methods.items():
-            found.setdefault(operation.get("tags", ["other"])[0], []).append(_route(path, method, operation))
+            found.setdefault(operation.get("tags", ["other"])[0], []).append(_route(path, method, operation, shared))
     return found
 
 
@@ -114,7 +116,7 @@ def _joined(choices: Sequence[Schema]) -> Iterator[TypePart]:
         yield from type_of(choice)
 
 
-def _route(path: str, method: str, operation: Schema) -> ApiRoute:
+def _route(path: str, method: str, operation: Schema, shared: Schema) -> ApiRoute:
     body = operation.get("requestBody", {}).get("content", {})
     return ApiRoute(
         anchor=f"{method}-{path.strip('/').replace('/', '-').replace('{', '').replace('}', '')}",
@@ -135,7 +137,8 @@ def _route(path: str, method: str, operation: Schema) -> ApiRoute:
         body=list(_of_content(body)),
         answers=[
             ApiAnswer(status, answer.get("description", ""), list(_of_content(answer.get("content", {}))))
-            for status, answer in operation.get("responses", {}).items()
+            for status, named in operation.get("responses", {}).items()
+            for answer in [shared.get(named.get("$ref", "").removeprefix(_RESPONSES), named)]
         ],
     )
 

@@ -34,13 +34,18 @@ def health_of(
 
 
 def _of_server(found: Readiness, broken: str | None) -> Iterator[HealthLine]:
-    for name, state in (("Database", found.database), ("Disk", found.disk), ("Job runner", found.jobs)):
-        yield HealthLine(name, "ok" if state == "ok" else "wrong", state)
-    if found.language_model in ("ok", "none"):
-        state = found.language_model if found.language_model == "ok" else "none; rows are taken without one"
-        yield HealthLine("Language model", "ok", state)
-    else:
-        yield HealthLine("Language model", "wrong", found.language_model)
+    states = (
+        ("Database", found.database, {"ok": "answers"}),
+        ("Disk", found.disk, {"ok": "has room"}),
+        ("Job runner", found.jobs, {"ok": "runs"}),
+        (
+            "Language model",
+            found.language_model,
+            {"ok": "answers", "none": "not used: memories are written without one"},
+        ),
+    )
+    for name, state, said in states:
+        yield HealthLine(name, "ok" if state in said else "wrong", said.get(state, state))
     yield HealthLine("Embedder", "wrong" if broken else "ok", broken or found.embedder)
     about = explained(found.worker)
     worker: Degree = "wrong" if not is_alive(found.worker) else "waiting" if about else "ok"

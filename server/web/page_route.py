@@ -65,8 +65,8 @@ class PageRoute(APIRoute):
                 return await handle(request)
             except EskerError as error:
                 return error_page(request, error)
-            except RequestValidationError:
-                return error_page(request, InvalidInput("A field of this address or form has a wrong value."))
+            except RequestValidationError as error:
+                return error_page(request, InvalidInput(_wrong_fields(error)))
             except HTTPException as error:  # of a form that cannot be read, maybe because it is too large or too slow
                 cause = error.__cause__
                 unread = cause if isinstance(cause, EskerError) else InvalidInput("This form cannot be read.")
@@ -76,6 +76,11 @@ class PageRoute(APIRoute):
                 return error_page(request, _fault(request))
 
         return handle_as_page
+
+
+def _wrong_fields(error: RequestValidationError) -> str:
+    names = dict.fromkeys(str(each["loc"][-1]) for each in error.errors())
+    return f"This address or form lacks these fields, or has a wrong value in them: {', '.join(names)}."
 
 
 def _fault(request: Request) -> EskerError:
