@@ -10,10 +10,11 @@ import os
 import select
 import socket
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
+import psycopg
 from psycopg import AsyncConnection, AsyncCursor, AsyncServerCursor
 from psycopg.rows import TupleRow
 
@@ -59,6 +60,20 @@ class LimitedConnection(AsyncConnection[TupleRow]):
     def __init__(self, *parameters: Any, **more: Any) -> None:
         super().__init__(*parameters, **more)
         self.server_cursor_factory = _EndingCursor
+
+    @classmethod
+    async def connect(cls, conninfo: str = "", **options: Any) -> Self:
+        """Connect as the driver does.
+
+        The option `on_failure` is called with the error of a failed try, which a pool of connections keeps to itself.
+        """
+        on_failure: Callable[[psycopg.Error], None] | None = options.pop("on_failure", None)
+        try:
+            return await super().connect(conninfo, **options)
+        except psycopg.Error as error:
+            if on_failure:
+                on_failure(error)
+            raise
 
     async def wait(self, gen: Generator[Any, Any, _T], *options: Any, **more: Any) -> _T:
         """Wait for an answer, as the driver does, but not for ever."""

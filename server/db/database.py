@@ -26,8 +26,9 @@ from esker.server.core.clock import SharedClock
 from esker.server.core.config.settings import Settings
 from esker.server.core.errors import Misconfigured, Unavailable
 from esker.server.db.connection import ANSWER_SECONDS, KEEPALIVE, LimitedConnection
-from esker.server.db.driver_errors import esker_error, first_line
+from esker.server.db.driver_errors import esker_error, first_line, is_missing_right
 from esker.server.db.pipeline import enter, outside_pools, transaction
+from esker.server.db.reachability import Reachability
 from esker.server.db.refusals import Refusals
 from esker.server.db.replica import FOLLOWER_SECONDS, Replica
 from esker.server.db.statements import Statements
@@ -93,6 +94,7 @@ class Database:
         self.project: str | None = None
         self.clock = SharedClock()
         self.refusals = Refusals()
+        self._reachability = Reachability()
         self._in_use = 0
         self._pool = AsyncConnectionPool(
             url,
@@ -104,7 +106,11 @@ class Database:
             timeout=wait_seconds,
             reconnect_timeout=_WAIT_SECONDS,
             configure=self._prepare,
-            kwargs={**_ALWAYS, **(_SHARED if self._is_shared else _OWN)},
+            kwargs={
+                **_ALWAYS,
+                **(_SHARED if self._is_shared else _OWN),
+                "on_failure": self._reachability.failed,
+            },
         )
 
     @classmethod
@@ -224,16 +230,30 @@ class Database:
         async with self.moment(pool_id) as connection:
             yield Snapshot(self.url, pool_id, connection)
 
-    async def ask(self, statement: LiteralString, values: Mapping[str, Any] | None = None) -> list[DictRow]:
-        """Run one statement that belongs to no pool and return its rows. Raises Unavailable."""
-        async with self._connection() as connection, connection.cursor(row_factory=dict_row) as cursor:
+    async def ask(
+        self, statement: LiteralString, values: Mapping[str, Any] | None = None, *, wait_seconds: float | None = None
+    ) -> list[DictRow]:
+        """Run one statement that belongs to no pool and return its rows. Raises Unavailable.
+
+        `wait_seconds`: how long to wait for a connection, if not as long as usual.
+        """
+        async with self._connection(wait_seconds) as connection, connection.cursor(row_factory=dict_row) as cursor:
             async with outside_pools(connection):
                 await cursor.execute(statement, values)
             return await cursor.fetchall() if cursor.description else []
 
+    async def reconnect(self) -> None:
+        """Open every connection anew before its next use: these lead to a former primary, and would do so for ever."""
+        await self._pool.drain()
+
     async def _prepare(self, connection: Connection) -> None:
         connection.is_shared = self._is_shared
-        await self._make_ready(connection)
+        try:
+            await self._make_ready(connection)
+        except psycopg.Error as error:
+            self._reachability.failed(error)
+            raise
+        self._reachability.succeeded()
 
     async def _make_ready(self, connection: Connection) -> None:
         connection.answer_seconds = self._answer_seconds
@@ -255,16 +275,15 @@ class Database:
             raise
 
     @asynccontextmanager
-    async def _connection(self) -> AsyncGenerator[Connection]:
+    async def _connection(self, wait_seconds: float | None = None) -> AsyncGenerator[Connection]:
         with self._as_esker_errors():
             try:
-                async with self._pool.connection() as connection:
+                async with self._pool.connection(wait_seconds) as connection:
                     with self._counted():
                         await _know_vectors(connection)
                         yield connection
             except ReadOnlySqlTransaction:
-                # The connections lead to the former primary, and would do so for ever.
-                await self._pool.drain()
+                await self.reconnect()
                 raise
 
     @contextmanager
@@ -288,10 +307,12 @@ class Database:
                     hint="Try again. If it goes on, raise ESKER_DATABASE_CONNECTIONS, or see pg_stat_activity for"
                     " what keeps them.",
                 ) from error
-            raise Unavailable("The database cannot be reached.") from error
+            raise self._reachability.error() from error
         except psycopg.Error as error:
             if words := self.refusals.note(error):
                 raise Unavailable(f"{words}.") from error
+            if self.project is None and is_missing_right(error):
+                self.refusals.note_missing_right(first_line(error))
             if known := esker_error(error):
                 raise known from error
             error.args = (first_line(error),)  # it may be logged
@@ -335,7 +356,7 @@ class Snapshot(Database):
             yield connection
 
     @asynccontextmanager
-    async def _connection(self) -> AsyncGenerator[Connection]:
+    async def _connection(self, wait_seconds: float | None = None) -> AsyncGenerator[Connection]:
         yield self._held
 
 

@@ -15,11 +15,19 @@ from typing import LiteralString, cast
 
 import psycopg
 from psycopg import Connection
-from psycopg.errors import DeadlockDetected, LockNotAvailable
+from psycopg.errors import (
+    DeadlockDetected,
+    InsufficientPrivilege,
+    InvalidSchemaName,
+    LockNotAvailable,
+    ReadOnlySqlTransaction,
+)
 from psycopg.rows import TupleRow
 
 from esker.server.core.errors import Misconfigured, Unavailable
 from esker.server.db.database import check_url
+from esker.server.db.driver_errors import first_line
+from esker.server.db.reachability import reason_of, words_of
 from esker.server.db.statements import Statements
 
 _FILE = re.compile(r"(\d{4})_(\w+)\.sql\Z")
@@ -30,6 +38,10 @@ _SQL = Statements(Path(__file__).parent / "sql/history.sql")
 # The most tries of a migration that other transactions block, and the pause between two tries.
 _TRIES = 40
 _PAUSE_SECONDS = 0.5
+_OWNER = (
+    "Set ESKER_DATABASE_URL to the login that owns the tables or, for the first migration, to one that may create"
+    " tables, extensions and roles."
+)
 
 # Migrations 3, 5, 10, 11 and 20 were edited after they had been applied. Both wordings give the same schema, so both
 # checksums are accepted.
@@ -88,8 +100,7 @@ def migrate(url: str, on_step: Callable[[str], None] = lambda step: None) -> lis
         if connection.execute(_SQL["try_lock"]).fetchone() == (False,):
             on_step("Another migration runs; waiting for it.")
             connection.execute(_SQL["lock"])
-        connection.execute(_SQL["create"])
-        connection.execute(_SQL["add_needs"])
+        _make_history(connection)
         missing = list(_missing(_history(connection)))
         for migration in missing:
             on_step(f"Applying {migration.version:04d} {migration.name}.")
@@ -101,11 +112,11 @@ def migrate(url: str, on_step: Callable[[str], None] = lambda step: None) -> lis
 def pending(url: str) -> list[Migration]:
     """Return the migrations that are not applied yet, without applying them. Raises like `migrate`.
 
-    A newer schema is no error if this version can work with it, as old servers do during an upgrade.
+    A newer schema is no error if this version can work with it, as old servers do during an upgrade. Misconfigured is
+    also raised if the login may not use the schema.
     """
     with connected(url) as connection:
-        known = connection.execute(_SQL["exists"]).fetchone()
-        if not (known and known[0]):
+        if not _has_history(connection):
             return migrations()
         history = _history(connection)
     if max((needs for _, needs in history.values()), default=0) <= newest():
@@ -119,8 +130,38 @@ def connected(url: str) -> Connection[TupleRow]:
     try:
         return psycopg.connect(url, autocommit=True, connect_timeout=10)
     except psycopg.OperationalError as error:
+        words = words_of(error)
+        raise Unavailable(f"{words.problem} ({reason_of(error)})", hint=words.hint) from error
+
+
+def _has_history(connection: Connection[TupleRow]) -> bool:
+    """Return whether the database was ever migrated. Raises Misconfigured if the login may not see that."""
+    row = connection.execute(_SQL["exists"]).fetchone()
+    known, has_schema = row or (False, True)
+    if not known and not has_schema:
+        raise Misconfigured(
+            "The login of ESKER_DATABASE_URL may not use any schema of its search path, so it finds no table of Esker.",
+            hint="Let the owner GRANT USAGE ON SCHEMA public TO the login.",
+        )
+    return bool(known)
+
+
+def _make_history(connection: Connection[TupleRow]) -> None:
+    """Make the list of applied migrations if it is missing. Raises Misconfigured, and Unavailable if it is read-only.
+
+    A login that may not change the schema is told first if there is nothing that it could change.
+    """
+    if _has_history(connection):
+        list(_missing(_history(connection)))
+    try:
+        connection.execute(_SQL["create"])
+        connection.execute(_SQL["add_needs"])
+    except (InsufficientPrivilege, InvalidSchemaName) as error:
+        raise Misconfigured(f"This login may not change the schema: {first_line(error)}.", hint=_OWNER) from error
+    except ReadOnlySqlTransaction as error:
         raise Unavailable(
-            f"The database cannot be reached: {str(error).strip()}", hint="Check ESKER_DATABASE_URL."
+            "The database takes no writes, so it cannot be migrated.",
+            hint="Migrate the primary; default_transaction_read_only must be off there.",
         ) from error
 
 

@@ -1,4 +1,4 @@
-"""Writes that the database has refused lately: its disk is full, or it is read-only."""
+"""The latest refusals of the database: of writes, since its disk is full or it is read-only, or of a right."""
 
 import time
 from collections.abc import Callable
@@ -14,12 +14,13 @@ _WORDS: dict[type[psycopg.Error], str] = {
 
 
 class Refusals:
-    """The last write that was refused, and when."""
+    """The last write and the last right that were refused, and when."""
 
     def __init__(self, seconds: Callable[[], float] = time.monotonic) -> None:
         """`seconds` is a clock that only moves forward."""
         self._seconds = seconds
         self._last: tuple[float, type[psycopg.Error]] | None = None
+        self._right: tuple[float, str] | None = None
 
     def note(self, error: psycopg.Error) -> str | None:
         """Note an error, and return it in words if it says that nothing can be written."""
@@ -28,6 +29,17 @@ class Refusals:
                 self._last = self._seconds(), kind
                 return words
         return None
+
+    def note_missing_right(self, reason: str) -> None:
+        """Note that a right was refused; `reason` is what Postgres says."""
+        self._right = self._seconds(), reason
+
+    @property
+    def missing_right(self) -> str | None:
+        """The right that was refused in the last half a minute, in words; None if none was."""
+        if self._right is None or self._seconds() - self._right[0] > _LATELY_SECONDS:
+            return None
+        return f"Esker lacks a right in the database: {self._right[1]}."
 
     @property
     def present(self) -> str | None:

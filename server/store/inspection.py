@@ -12,6 +12,9 @@ from esker.server.store.jobs import job_name
 
 SQL = Statements(Path(__file__).parent / "sql/inspection.sql")
 
+# The most seconds for a connection to look at the database: a probe has a deadline of its own, of 5 s in the chart.
+_PROBE_SECONDS = 2.0
+
 
 @dataclass(frozen=True, slots=True)
 class DatabaseFacts:
@@ -66,6 +69,19 @@ class LiveFigures:
     new_memories: int
 
 
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """Facts by which a server knows whether it can use its database.
+
+    `version` is the last migration that was applied, `needs` the last one that a server must know to work with it;
+    `read_only`: nothing can be written, as on a standby.
+    """
+
+    version: int
+    needs: int
+    read_only: bool
+
+
 async def pool_counts(connection: Connection) -> PoolCounts:
     """Return how much the pool holds."""
     async with connection.cursor(row_factory=class_row(PoolCounts)) as cursor:
@@ -98,10 +114,10 @@ async def facts(database: Database) -> DatabaseFacts:
     )
 
 
-async def serving(database: Database) -> tuple[int, bool]:
-    """Return the number of the last migration that was applied, and whether the database is read-only."""
-    [row] = await database.ask(SQL["serving"])
-    return int(row["version"]), bool(row["read_only"])
+async def serving(database: Database) -> Serving:
+    """Return whether the database can be used; a probe does not wait long for the answer. Raises Unavailable."""
+    [row] = await database.ask(SQL["serving"], wait_seconds=_PROBE_SECONDS)
+    return Serving(**row)
 
 
 async def stuck(connection: Connection, now: datetime, before: datetime) -> Stuck:

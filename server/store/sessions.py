@@ -17,6 +17,7 @@ from esker.server.core.errors import Forbidden, LeaseLost, NotFound
 from esker.server.core.facts.records import Observed
 from esker.server.core.page_cursor import PageCursor
 from esker.server.db.database import Connection
+from esker.server.db.driver_errors import is_missing_right
 from esker.server.db.pipeline import Answer, Query, fetch, send
 from esker.server.db.statements import Statements
 from esker.server.store.messages import MessageToStore
@@ -49,6 +50,8 @@ async def upsert(
         try:
             await cursor.execute(SQL["upsert"], values)
         except InsufficientPrivilege as error:
+            if is_missing_right(error):
+                raise
             raise Forbidden(
                 "This session of the client belongs to another project than this key, or to none.",
                 hint="Use another external_id, or a key that is not bound to a project.",

@@ -59,12 +59,20 @@ async def readiness(parts: Parts) -> Readiness:
 
 async def _database(parts: Parts) -> str:
     try:
-        version, is_read_only = await inspection.serving(parts.database)
+        found = await inspection.serving(parts.database)
     except EskerError as error:
-        return str(error)
-    if version < newest():
+        return f"{error} {error.hint or ''}".strip()
+    if found.version < newest():
         return "The database lacks migrations: run `esker migrate`."
-    return "The database is read-only, as a standby is." if is_read_only else "ok"
+    if found.needs > newest():
+        return (
+            f"The database was migrated for a newer Esker, which knows migration {found.needs:04d}; start that one"
+            " instead."
+        )
+    if found.read_only:
+        await parts.database.reconnect()
+        return "The database is read-only, as a standby is."
+    return parts.database.refusals.missing_right or "ok"
 
 
 def _disk(parts: Parts) -> str:

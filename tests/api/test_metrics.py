@@ -157,8 +157,15 @@ async def test_a_standby_is_not_ready(new_database: KeptDatabase) -> None:
     statement = sql.SQL("ALTER DATABASE {} SET default_transaction_read_only = on")
     await new_database.owner.execute(statement.format(sql.Identifier(str(name))))
     async with Database(new_database.url) as database:
-        found = await readiness(make_parts(Settings(embedder="none"), database))
+        parts = make_parts(Settings(embedder="none"), database)
+        found = await readiness(parts)
         assert (found.ready, found.database) == (False, "The database is read-only, as a standby is.")
+        await new_database.owner.execute(sql.SQL("ALTER DATABASE {} RESET ALL").format(sql.Identifier(str(name))))
+
+        async def is_ready() -> bool:  # nobody has to write for the connections to be made anew
+            return (await readiness(parts)).ready
+
+        await eventually(is_ready)
 
 
 def test_a_refused_write_is_forgotten_after_half_a_minute() -> None:

@@ -12,6 +12,8 @@ from esker.server.core.redaction import redact
 
 QUIET = ("apscheduler", "httpx2", "httpcore2", "mcp", "sse_starlette", "sentence_transformers", "psycopg.pool")
 """Libraries whose messages below a warning are never logged: some repeat what is sent."""
+# Its pool warns of each try to connect; server/db/reachability.py logs the reason once.
+_FAILURES_ONLY = "psycopg.pool"
 
 LOG_IDS: ContextVar[Mapping[str, str]] = ContextVar("LOG_IDS", default={})  # noqa: B039 - nobody changes it
 """The ids of the work of the present task, by kind (`request`, `job`); every line that it logs has them."""
@@ -62,3 +64,4 @@ def configure_logs(level: str, form: Literal["text", "json"] = "text") -> None:
     logging.getLogger("uvicorn.access").addFilter(_without_query)
     for name in QUIET:
         logging.getLogger(name).setLevel(logging.WARNING)
+    logging.getLogger(_FAILURES_ONLY).setLevel(logging.ERROR)

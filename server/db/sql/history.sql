@@ -26,8 +26,8 @@ CREATE TABLE IF NOT EXISTS schema_migrations (
 ALTER TABLE schema_migrations ADD COLUMN IF NOT EXISTS needs integer NOT NULL DEFAULT 0
 
 -- name: exists
--- Whether this database was ever migrated.
-SELECT to_regclass('schema_migrations') IS NOT NULL
+-- Whether this database was ever migrated, and whether the login may use any schema of its search path.
+SELECT to_regclass('schema_migrations') IS NOT NULL, current_schema() IS NOT NULL
 
 -- name: applied
 -- The applied migrations with their checksums, and what servers they need; an older list does not say that.

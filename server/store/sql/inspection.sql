@@ -4,8 +4,10 @@ SELECT current_setting('server_version_num')::int / 10000 AS postgres,
        (SELECT extversion FROM pg_extension WHERE extname = 'vector') AS pgvector
 
 -- name: serving
--- The last migration that was applied, and whether nothing can be written, as on a standby.
-SELECT coalesce(max(version), 0) AS version, current_setting('transaction_read_only')::boolean AS read_only
+-- The last migration that was applied, the last one that a server must know to work with it, and whether nothing can be
+-- written, as on a standby.
+SELECT coalesce(max(version), 0) AS version, coalesce(max(needs), 0) AS needs,
+       current_setting('transaction_read_only')::boolean AS read_only
 FROM schema_migrations
 
 -- name: role
