@@ -6,6 +6,7 @@ process hands out batches of tests in their order, and reports their results.
 
 import atexit
 import os
+import signal
 import traceback
 from collections import deque
 from collections.abc import Sequence
@@ -17,6 +18,7 @@ from typing import Any, NoReturn
 
 import pytest
 
+from tests.support.clearing import end_with_parent, ignore_stops
 from tests.support.made import leave_run
 
 _HEAVY = frozenset({"minilm", "meaning", "loads_library"})
@@ -73,6 +75,8 @@ class ForkedRun:
         finally:
             for process in [*self._running.values()]:
                 process.connection.close()
+                os.kill(process.pid, signal.SIGTERM)  # it may be in the middle of a test
+            for process in self._running.values():
                 os.waitpid(process.pid, 0)
         if session.shouldfail:
             raise session.Failed(session.shouldfail)
@@ -82,11 +86,12 @@ class ForkedRun:
 
     def _fork(self, number: int) -> _Process:
         connection, other = Pipe()
+        parent = os.getpid()
         if not (pid := os.fork()):
             # A process that held the ends of others would hide that one of them has ended.
             for end in (connection, *self._running):
                 end.close()
-            _be(number, self._config, self._items, other)
+            _be(number, parent, self._config, self._items, other)
         other.close()
         process = self._running[connection] = _Process(number, pid, connection)
         return process
@@ -171,11 +176,14 @@ class _Reports:
         return kept
 
 
-def _be(number: int, config: pytest.Config, items: Sequence[pytest.Item], connection: Connection) -> NoReturn:
+def _be(
+    number: int, parent: int, config: pytest.Config, items: Sequence[pytest.Item], connection: Connection
+) -> NoReturn:
     """Run the tests that the first process sends, report them, and end the process."""
     code = 1
     try:
         atexit._clear()
+        end_with_parent(parent)
         leave_run()
         _take_own_files(number, config)
         reports = _Reports(config)
@@ -183,6 +191,7 @@ def _be(number: int, config: pytest.Config, items: Sequence[pytest.Item], connec
         try:
             _run(items, connection, reports)
         finally:
+            ignore_stops()
             items[0].session._setupstate.teardown_exact(None)
         code = 0
     except (BrokenPipeError, ConnectionResetError, EOFError, KeyboardInterrupt):

@@ -3,7 +3,6 @@
 The process that needs the database first makes it, and all others copy it.
 """
 
-import errno
 import fcntl
 import os
 import shutil
@@ -18,6 +17,7 @@ from typing import IO
 
 from esker.server.core.stop_signals import stop_signals
 from esker.server.db.embedded import embedded, prepare
+from tests.support.clearing import clear, clear_up_after, is_in_use
 
 FAST = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
 """Postgres settings that spare a small transaction most of its cost; a database that was killed with them is lost."""
@@ -29,6 +29,8 @@ _PREFIX = "esker-run-"
 _ALIVE = "alive"
 """A named pipe that the process which began the run holds open: its reader sees an end when that process has ended."""
 _held: list[int] = []
+_clearing: list[tuple[int, int]] = []
+"""The process that clears up after the run, and the file that holds it back."""
 
 
 def begin_run() -> None:
@@ -42,23 +44,25 @@ def begin_run() -> None:
     _remove_killed_runs()
     os.environ[_SHARED] = tempfile.mkdtemp(prefix=_PREFIX, dir=_fastest_folder())
     os.mkfifo(shared_folder() / _ALIVE)
+    _clearing.append(clear_up_after(shared_folder()))
     _held.append(os.open(shared_folder() / _ALIVE, os.O_RDWR))
 
 
 def _remove_killed_runs() -> None:
-    """Remove the folders of runs that were killed. A Postgres that still runs there notices it within a minute."""
+    """Clear up after runs of which all processes were killed, as when a machine has no memory left."""
     for pipe in Path(_fastest_folder()).glob(f"{_PREFIX}*/{_ALIVE}"):
-        try:
-            os.close(os.open(pipe, os.O_WRONLY | os.O_NONBLOCK))
-        except OSError as error:
-            if error.errno == errno.ENXIO:  # no process holds it open
-                shutil.rmtree(pipe.parent, ignore_errors=True)
+        if not is_in_use(pipe.parent):
+            clear(pipe.parent)
 
 
 def end_run() -> None:
-    """End what waits for the end of the run, and remove the shared folder."""
+    """End what waits for the end of the run, and wait until the shared folder is removed."""
     leave_run()
-    shutil.rmtree(os.environ.pop(_SHARED), ignore_errors=True)
+    del os.environ[_SHARED]
+    while _clearing:
+        process, held = _clearing.pop()
+        os.close(held)
+        os.waitpid(process, 0)
 
 
 def leave_run() -> None:

@@ -1,14 +1,19 @@
 """The processes of a test run."""
 
+import operator
 import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
+import psutil
 import pytest
 
-from tests.support.waiting import PATIENCE
+from tests.support.made import first_database
+from tests.support.waiting import PATIENCE, eventually_here
 
 _ROOT = Path(__file__).parents[2]
 _CONFTEST = """
@@ -63,12 +68,16 @@ begin_run()
 def pytest_unconfigure(): end_run()
 """
 _WAITS = """
-import os, signal
+import os, signal, subprocess
+from esker.server.db.embedded import embedded
 from tests.support.made import shared_folder
 
 def test_waits():
-    os.write(int(os.environ["TOLD"]), str(shared_folder()).encode())
-    signal.pause()
+    data_dir = shared_folder() / "t"
+    subprocess.run(["cp", "-a", os.environ["FIRST_DATABASE"], data_dir], check=True)
+    with embedded(data_dir, "serve") as running:
+        os.write(int(os.environ["TOLD"]), f"{running._process.pid} {shared_folder()}".encode())
+        signal.pause()
 """
 
 
@@ -120,25 +129,34 @@ def test_the_first_failure_stops_all_processes_on_request(tmp_path: Path) -> Non
     assert "stopping after 1 failures" in done.stdout
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
-def test_a_run_that_is_stopped_leaves_no_folder(tmp_path: Path, number: signal.Signals) -> None:
+@pytest.mark.parametrize(
+    ("stop", "number"),
+    [(os.kill, signal.SIGTERM), (os.kill, signal.SIGKILL), (os.killpg, signal.SIGKILL)],
+    ids=["one-stopped", "one-killed", "all-killed"],
+)
+def test_a_run_that_is_stopped_leaves_no_postgres_and_no_folder(
+    tmp_path: Path, stop: Callable[[int, int], None], number: signal.Signals
+) -> None:
     (tmp_path / "conftest.py").write_text(_BEGUN + _CONFTEST)
     (tmp_path / "test_one.py").write_text(_WAITS)
     heard, told = os.pipe()
-    stopped = subprocess.Popen(
-        command(tmp_path), cwd=tmp_path, env=environment(TOLD=str(told)), pass_fds=[told], start_new_session=True
-    )
+    more = environment(TOLD=str(told), FIRST_DATABASE=str(first_database()))
+    stopped = subprocess.Popen(command(tmp_path), cwd=tmp_path, env=more, pass_fds=[told], start_new_session=True)
     os.close(told)
     with open(heard, "rb", buffering=0) as told_here:
-        folder = Path(told_here.read(200).decode())
-    assert folder.is_dir()
+        postgres, _, folder = told_here.read(200).decode().partition(" ")
+    assert (runs(int(postgres)), Path(folder).is_dir()) == (True, True)
 
-    os.killpg(stopped.pid, number)
+    stop(stopped.pid, number)
     stopped.wait(PATIENCE)
 
-    if number == signal.SIGKILL:  # the next run removes it
-        next_run = "from tests.support.made import begin_run, end_run; begin_run(); end_run()"
-        subprocess.run([sys.executable, "-c", next_run], cwd=_ROOT, env=environment(), check=True)
-    else:
-        assert (tmp_path / "ended").read_text() == "x"
-    assert not folder.exists()
+    eventually_here(Path(folder).exists, operator.not_)
+    assert not runs(int(postgres))
+    assert (tmp_path / "ended").exists() == (stop is os.kill), "a process that can still do so ends its fixtures"
+
+
+def runs(pid: int) -> bool:
+    """Return whether a process runs; one that has ended may have no parent that asks how."""
+    with suppress(psutil.NoSuchProcess):
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    return False
