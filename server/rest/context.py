@@ -1,4 +1,7 @@
-"""The dependencies of routes: the parts of the server, and the principal of the request."""
+"""The dependencies of routes: the parts of the server, and the principal of the request.
+
+They are coroutines, although they wait for nothing: FastAPI runs plain functions in threads, which takes longer.
+"""
 
 from typing import Annotated
 
@@ -9,12 +12,12 @@ from esker.server.usecases.binding import check_pack, check_session, parts_for
 from esker.server.usecases.parts import Parts
 
 
-def _parts(request: Request) -> Parts:
+async def _parts(request: Request) -> Parts:
     parts: Parts = request.app.state.parts
     return parts_for(parts, getattr(request.state, "principal", None))
 
 
-def _principal(request: Request) -> Principal:
+async def _principal(request: Request) -> Principal:
     principal: Principal = request.state.principal
     return principal
 

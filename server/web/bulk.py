@@ -23,13 +23,15 @@ MOST_ROWS = 200
 _MOST_READ = 2_000
 
 
-def _chosen(
+async def _chosen(
     given: Annotated[list[CleanText], Form(alias="id", default_factory=list, max_length=MOST_ROWS)],
 ) -> list[str]:
     return _some(given)
 
 
-def _asked(given: Annotated[list[str], Query(alias="id", default_factory=list, max_length=MOST_ROWS)]) -> list[str]:
+async def _asked(
+    given: Annotated[list[str], Query(alias="id", default_factory=list, max_length=MOST_ROWS)],
+) -> list[str]:
     return _some(given)
 
 

@@ -21,7 +21,7 @@ class RowFilter:
     rows: Filter
 
 
-def _row_filter(
+async def _row_filter(
     parts: WithParts,
     principal: WithPrincipal,
     project: str = "",
