@@ -15,9 +15,19 @@ from esker.server.core.clock import EARLIEST, zone
 from esker.server.core.dates.asked_anchors import anchor_in
 from esker.server.core.dates.asked_expressions import LOOKING_AHEAD, LOOKING_BACK
 from esker.server.core.dates.asked_hours import hours_in
-from esker.server.core.dates.calendar import DateExpression, found_in, read_days, span_of
+from esker.server.core.dates.calendar import (
+    DAY_WORDS,
+    UNIT_OF,
+    WEEKDAYS,
+    DateExpression,
+    found_in,
+    read_days,
+    span_of,
+)
+from esker.server.core.dates.months import MONTHS
 from esker.server.core.dates.window import Anchor, Window, anchored_window, window_of
-from esker.server.core.words.lists import any_of, spaced, unspaced, whole, words
+from esker.server.core.words.late_pattern import LatePattern
+from esker.server.core.words.lists import any_of, any_word_of, keyed, spaced, unspaced, whole, words
 
 TimeBound = Literal["since", "until", "before", "after"]
 
@@ -74,6 +84,26 @@ _BEFORE_TIME = re.compile(
     re.IGNORECASE,
 )
 _BEHIND_TIME = re.compile(r"T[\d:.Z+-]+|\s?(?:之?间|之?間|的时候|の間|[のに的])")
+# Words of which an expression of time has at least one, unless it has digits.
+_TIME_WORDS = frozenset(
+    (
+        *MONTHS,
+        *WEEKDAYS,
+        *DAY_WORDS,
+        *UNIT_OF,
+        *words("dates.weekend"),
+        *words("dates.single_hour"),
+        *(word for name in ("shifted_units", "clock_units", "holidays") for word in keyed(f"dates.{name}")),
+        *keyed("dates.neighbouring_days"),
+    )
+)
+# An ASCII question without any of these names no time. Three of four name none, and this test takes a fiftieth of the
+# time. Words can be joined ("lastweek"), so a long one counts anywhere, and a short one at the end of a word.
+_AN = "an"
+_HINT = LatePattern(
+    rf"\d|{any_word_of(word for word in _TIME_WORDS if len(word) > 3)}"
+    rf"|(?:\b{_AN}|{any_word_of(word for word in _TIME_WORDS if len(word) <= 3 and word != _AN)})\b"
+)
 # Maximum characters of a query: a longer one is pasted text, whose times are not asked about.
 _LONGEST_QUERY = 1_000
 # Characters before a time that are searched for its prepositions: the length of the longest.
@@ -96,7 +126,7 @@ def asked_time(query: str, now: datetime, timezone: str) -> AskedTime | None:
 
     Of several times that do not belong together, the first one counts.
     """
-    if len(query) > _LONGEST_QUERY:
+    if len(query) > _LONGEST_QUERY or (query.isascii() and not _HINT.search(query.lower())):
         return None
     text = _TOKEN.sub(_blanked, query)
     local = now.astimezone(zone(timezone))
