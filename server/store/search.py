@@ -231,7 +231,7 @@ def _in_full(one: Search, found: Found) -> Search | None:
 
 async def _send(connection: Connection, one: Search) -> Answer[Found]:
     statement, values = _statement(one), _values(one)
-    query = Query(statement, values, lambda rows: _found(one, rows), dict_row)
+    query = Query(statement, values, lambda rows: _found(one, rows), dict_row, binary=True)
     if one.meaning is None or one.meaning.way != "near":
         return await send(connection, query)
     await connection.execute(SQL["only_as_indexed"])
@@ -369,7 +369,7 @@ def neighbours(
         "ideal": weights.ideal if weights else 1.0,
     }
     statement = for_space(SQL["neighbours_near"], meaning.space.name) if meaning else SQL["neighbours"]
-    return Query(statement, values | _meaning_values(meaning), list, class_row(Neighbour))
+    return Query(statement, values | _meaning_values(meaning), list, class_row(Neighbour), binary=True)
 
 
 async def said_within(connection: Connection, tier: Tier, window: Window, row_filter: Filter, limit: int) -> list[str]:

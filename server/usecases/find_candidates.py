@@ -47,20 +47,12 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class _Searched:
-    """A search for a question in a tier, and its results."""
+    """A search for a question in a tier, its results, and their scale."""
 
     asked: Question
     search: Search
     found: Found
-
-    @property
-    def scale(self) -> Scale:
-        """The scale of the results."""
-        texts, weights = self.search.size.searched, self.found.weights
-        factor = word_factor_in(weights.word_factor, texts) if weights else 1.0
-        by_meaning = self.asked.space is not None
-        scale = Scale(self.asked.calibration, self.asked.tries * texts, by_meaning=by_meaning, word_factor=factor)
-        return scale.knowing(self.found.signals.values()) if by_meaning else scale
+    scale: Scale
 
 
 async def find_candidates(
@@ -78,7 +70,7 @@ async def find_candidates(
     wanted = [(asked, search) for asked, search in wanted if search.size.in_tier]
     found = await find(connection, [search for _, search in wanted])
     searched = [
-        _Searched(asked, search, _meant(asked, result)) for (asked, search), result in zip(wanted, found, strict=True)
+        _searched(asked, search, _meant(asked, result)) for (asked, search), result in zip(wanted, found, strict=True)
     ]
     return await _with_neighbours(connection, searched, row_filter)
 
@@ -90,6 +82,13 @@ def _search(asked: Question, tier: Tier, row_filter: Filter, size: Size) -> Sear
         way = search_way(size, indexed=tier in asked.space.indexed)
         meaning = VectorQuery(asked.space, asked.vector, way, by_chance)
     return Search(tier, asked.words, row_filter, size, MOST, meaning)
+
+
+def _searched(asked: Question, search: Search, found: Found) -> _Searched:
+    factor = word_factor_in(found.weights.word_factor, search.size.searched) if found.weights else 1.0
+    by_meaning = asked.space is not None
+    scale = Scale(asked.calibration, asked.tries * search.size.searched, by_meaning=by_meaning, word_factor=factor)
+    return _Searched(asked, search, found, scale.knowing(found.signals.values()) if by_meaning else scale)
 
 
 def _meant(asked: Question, found: Found) -> Found:

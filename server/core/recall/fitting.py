@@ -35,7 +35,7 @@ def _fitting(hits: Sequence[Hit], limit: int, budget: float, shown_in: Mapping[s
         if tried == limit:
             return
         tried += 1
-        cost = estimate_tokens(recalled_line(hit))
+        cost = 0 if budget == math.inf else estimate_tokens(recalled_line(hit))
         if cost <= budget:
             budget -= cost
             shown.add(hit.id)

@@ -9,7 +9,7 @@ conversation add evidence, since an answer often makes sense only beside its que
 
 import math
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from statistics import fmean
 
 from esker.server.core.recall.calibration import z_score_of_right
@@ -88,6 +88,11 @@ class Scale:
     word_factor: float = 1.0
     with_vectors: float = 1.0
     usual: float | None = None
+    _floor: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Compute the floor, which is the same for all texts."""
+        object.__setattr__(self, "_floor", self._floor_of_evidence())
 
     def knowing(self, signals: Collection[Signals]) -> "Scale":
         """Return the scale for the results of a query, of which some have no vector yet."""
@@ -111,7 +116,7 @@ class Scale:
         by_words = self.word_factor * evidence / _WORDS_FLOOR
         if not self.by_meaning:
             return by_words
-        relevance = evidence / self._floor()
+        relevance = evidence / self._floor
         # A text without a vector can reach the floor by its words alone, but no more than the floor.
         return relevance if own.cosine is not None else max(relevance, min(1.0, by_words))
 
@@ -140,7 +145,7 @@ class Scale:
             return 0.0
         return self._weight * _WEIGHTS.deviation * max(0.0, self.calibration.standing_out(self.usual))
 
-    def _floor(self) -> float:
+    def _floor_of_evidence(self) -> float:
         weight = self._weight
         least = _LEAST_OF_RIGHT * z_score_of_right(self.calibration)
         chance = _CHANCE + _CHANCE_PER_LOG * math.log(self.texts + 1)

@@ -133,7 +133,8 @@ def ranked(candidates: Candidates) -> list[RankedCandidate]:
         own = candidates.signals[number]
         beside = [candidates.signals[other] for other in candidates.neighbours.get(number, ())]
         around = candidates.scale.around(beside, candidates.tokens[number]) if beside else 0.0
-        relevance = candidates.scale.relevance(own, around)
+        alone = candidates.scale.relevance(own)
+        relevance = candidates.scale.relevance(own, around) if around else alone
         parts = ScoreParts(
             by_keyword.get(text_id),
             by_vector.get(text_id),
@@ -145,7 +146,7 @@ def ranked(candidates: Candidates) -> list[RankedCandidate]:
             0.0,
             named=own.named,
         )
-        found.append(RankedCandidate(text_id, candidates.tier, relevance, candidates.scale.relevance(own), parts))
+        found.append(RankedCandidate(text_id, candidates.tier, relevance, alone, parts))
     return best_first(found)
 
 
