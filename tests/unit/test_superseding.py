@@ -116,6 +116,29 @@ REPLACED = {
         ("テストはJestに決めました。", "Jestの代わりにVitestを採用します。"),
         ("デプロイ先はFly.ioに決めました。", "デプロイ先はRenderに変更します。"),
     ],
+    "a sentence about the change, then the new value": [
+        ("Our domain is orchard.io.", "Our domain changed: it is orchard.dev."),
+        ("The demo is on 3 June.", "We pushed the demo back a week, to 10 June."),
+        ("Das Lager ist in Kassel.", "Das Lager ist umgezogen, es ist jetzt in Erfurt."),
+        ("Our tax id begins with DE812.", "I gave you a wrong number. Our tax id begins with DE821."),
+    ],
+    "an order that fixes an amount": [
+        ("Set the session lifetime to 30 minutes, please.", "30 minutes is too short for a session, make it 45."),
+        ("Лимит загрузки — 20 МБ.", "Увеличь лимит загрузки до 50 МБ."),
+        ("タイムアウトは30秒です。", "タイムアウトを45秒にしてください。"),
+    ],
+    "whose task it is": [
+        ("Sofia runs the support team.", "Sofia is leaving; Amir runs the support team from Monday."),
+        ("Frau Brandt ist für die Abrechnung zuständig.", "Herr Yilmaz hat die Abrechnung von Frau Brandt übernommen."),
+        ("Marcos es el responsable de ventas.", "Marcos se fue; ahora Lucía es la responsable de ventas."),
+        ("负责人是张伟。", "负责人换成李娜了。"),
+    ],
+    "moved, in other languages": [
+        ("El servidor está en Madrid.", "El servidor se trasladó a Valencia."),
+        ("Срок сдачи проекта — 3 мая.", "Срок сдачи проекта продлили до 17 мая."),
+        ("オフィスは渋谷にあります。", "オフィスは新宿に移転しました。"),
+        ("我们的网站部署在阿里云。", "网站已经从阿里云迁移到腾讯云了。"),
+    ],
 }
 
 
@@ -266,6 +289,16 @@ NEAR_MISSES = {
         ("We use Redis for sessions.", "Should we use Postgres instead of Redis for sessions?"),
         ("Should we use Redis for sessions?", "Let's use Postgres instead of Redis for sessions."),
         ("We use Redis.", "Maybe we should use Postgres instead of Redis."),
+    ],
+    "a change that did not happen, happened elsewhere, or is for a while": [
+        ("We use Redis.", "Don't switch from Redis to Valkey."),
+        ("We use Redis.", "We almost switched from Redis to Valkey."),
+        ("We use Redis.", "The migration from Redis to Valkey was cancelled."),
+        ("We use Redis.", "In my last job we switched from Redis to Valkey."),
+        ("The mobile app uses SQLite for its cache.", "Back in 2019 the mobile app used Realm for its cache."),
+        ("The build takes 12 minutes.", "The build should take 4 minutes."),
+        ("The log level is 3.", "For the next hour only, set the log level to 5."),
+        ("Le serveur est à Paris.", "Le serveur de test est à Lyon maintenant."),
     ],
 }
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from esker.server.core.facts.same_fact import Fingerprint, fingerprint
 from esker.server.core.sized_cache import cached_up_to
 from esker.server.core.text import labels
-from esker.server.providers.extractive.grammar import Grammar, grammar_of
+from esker.server.providers.extractive.grammar import Grammar, grammar_of, places_of_software
 from esker.server.providers.extractive.value_kinds import amount_at, is_amount, is_time, kind_of, with_joined_days
 
 # Characters of a statement that are read; a longer one is rarely about one thing.
@@ -25,7 +25,7 @@ _VERBS = frozenset(("replaces", "becomes", "inherits", "holds", "changes", "sets
 # Kinds of segments that mark a change of what their clause says.
 _MARKS = frozenset(("replaces", "becomes", "gone", "swaps", "inherits", "changes", "instead", "now"))
 # Kinds of segments beside which "from" precedes a former value.
-_LEAVES = frozenset(("changes", "becomes", "inherits", "to", "puts"))
+_LEAVES = frozenset(("changes", "becomes", "inherits", "to", "puts", "sets"))
 _CLAUSE = re.compile(
     r"[,;:!?()—–][\s]+|(?<!\d)(?<!\b[A-Z][a-z])[.…]\s+|[，。；：！？、（）]|\s[—–-]\s|\s?(?:->|→)\s?|[.)]+$"
 )
@@ -174,6 +174,8 @@ class _ClauseReader:
         self.scope: set[str] = set()
         self.attributes = {f"@{key}" for key, pattern in grammar.attributes if pattern.search(statement)}
         self._former: list[frozenset[str]] = []
+        self._moved: list[_Segment] = []
+        self._for_a_while = False
         self._swapped = False
         self.marked = False
         self._corrects = corrects
@@ -190,13 +192,26 @@ class _ClauseReader:
                     self.firm, self.open = False, "doubt"
                 break
             for segments in self._clauses(grammar.cue["unsure"].sub(" ", clause)):
-                self._read(segments)
+                self._read(self._with_moved(segments))
         if self.values:
             self.given_up += self._former
         said = frozenset[str]().union(*(value.terms for value in self.values))
         gone = frozenset[str]().union(*self.given_up)
         self.topic -= said | gone
         self.loose = {term for term in grammar.terms(statement) if _NUMBER.fullmatch(term)} - said
+
+    def _with_moved(self, segments: list[_Segment]) -> list[_Segment]:
+        """Return a clause that gives the value of a change together with the clause before it, which has the subject.
+
+        "The office moved; we're at 88 Harbour Road now", "we pushed the demo, to 10 June".
+        """
+        begins_with = segments[1].kind if len(segments) > 1 and not segments[0].text else ""
+        moved, self._moved = self._moved, []
+        if moved and (begins_with == "to" or (begins_with and moved[0].text)):
+            return [*moved, *segments[1:]]
+        if _only_changes(segments) and not self.grammar.postpositions:
+            self._moved = segments
+        return segments
 
     def _clauses(self, text: str) -> Iterator[list[_Segment]]:
         """Yield the segments of a text, cut at conjunctions."""
@@ -248,12 +263,13 @@ class _ClauseReader:
             self._former.append(rejected)
             return
         denied = self._denies(segments)
-        own = list(self._given_up(segments, kinds))
+        own = list(self._given_up(segments, kinds, denied=denied))
         self.given_up += own
-        left_out = _not_subject(kinds)
-        subject = self._terms(segment for segment in segments if segment.kind not in (*left_out, "gone"))
+        subject = self._terms(segment for segment in self._about(segments, kinds) if segment.kind != "gone")
         self.scope |= self._terms(segment for segment in segments if segment.kind in ("at", "for"))
         values = [] if denied or "gone" in kinds else list(self._values(segments, kinds))
+        # "For the next hour only, …" limits the clauses that follow.
+        self._for_a_while = self._for_a_while or ("also" in kinds and kinds <= {"start", "also", "for", "at"} != kinds)
         if own or values:
             self.topic |= subject - frozenset[str]().union(*own)
         if self._is_past(segments, kinds):
@@ -279,8 +295,26 @@ class _ClauseReader:
         changed = kinds & {"replaces", "becomes", "inherits", "changes", "now"}
         return not changed and any(self.grammar.cue["past"].search(f"{one.word} {one.text}") for one in segments)
 
-    def _given_up(self, segments: Sequence[_Segment], kinds: set[str]) -> Iterator[frozenset[str]]:
-        """Yield the terms of what a clause may give up; only the value of an earlier assertion is given up by it."""
+    def _about(self, segments: Sequence[_Segment], kinds: set[str]) -> list[_Segment]:
+        """Return the segments of a clause that can be about its subject."""
+        left_out = _not_subject(kinds)
+        return [one for one in segments if one.kind not in left_out or self._is_of(one, segments)]
+
+    def _is_of(self, segment: _Segment, segments: Sequence[_Segment]) -> bool:
+        """Whether "from" joins two names, where it also means "of": "le serveur de test est à Lyon"."""
+        if segment.kind != "from" or segment.word not in self.grammar.genitives or segment is not segments[1]:
+            return False
+        followed_by = segments[2].kind if len(segments) > 2 else ""
+        is_environment = frozenset(self.grammar.terms(segment.text)) <= places_of_software("environments")
+        return bool(segments[0].text) and (is_environment or followed_by == "is")
+
+    def _given_up(self, segments: Sequence[_Segment], kinds: set[str], *, denied: bool) -> Iterator[frozenset[str]]:
+        """Yield the terms of what a clause may give up; only the value of an earlier assertion is given up by it.
+
+        A change that is denied ("don't switch from X to Y") or that was called off gives up nothing.
+        """
+        if (denied and "changes" in kinds) or {"gone", "from", "to"} <= kinds:
+            return
         start = segments[0].text
         for place, segment in enumerate(segments):
             options = [segment.text]
@@ -300,7 +334,7 @@ class _ClauseReader:
         marked = self._swapped or bool(kinds & _MARKS) or {"sets", "to"} <= kinds or {"from", "to"} <= kinds
         for segment, kind in self._candidates(segments, kinds):
             value = frozenset(self.grammar.terms(segment.text))
-            beside = [one for one in segments if one is not segment and one.kind not in _not_subject(kinds)]
+            beside = [one for one in self._about(segments, kinds) if one is not segment]
             named = [one for one in beside if one.kind not in ("at", "for", "now", "also") and one.text]
             heads = self.grammar.terms(named[0].text) if named else []
             if not value or (heads and heads[-1] in self.grammar.many):
@@ -317,7 +351,7 @@ class _ClauseReader:
                 scope=self._terms(one for one in lasting if one.kind in ("at", "for")),
                 thing=tuple(heads),
                 marked=marked or (segment.kind == "sets"),
-                added="also" in kinds,
+                added="also" in kinds or self._for_a_while,
             )
 
     def _relation(self, segment: _Segment, *, known: bool) -> str:
@@ -328,7 +362,11 @@ class _ClauseReader:
         """Yield the segments of a clause that can be its value, with their kinds."""
         by_kind = [(segment, kind_of(segment.text)) for segment in segments if segment.text]
         holders = [one for one in by_kind if one[0].kind in ("by", "start")]
-        if kinds & {"holds", "inherits"} or ("replaces" in kinds and not any(one.kind == "by" for one in segments)):
+        if (
+            ("holds" in kinds and "uses" not in kinds)
+            or "inherits" in kinds
+            or ("replaces" in kinds and not any(one.kind == "by" for one in segments))
+        ):
             yield from holders[-1:] if "by" in kinds else holders[:1]
             return
         if not kinds & _VERBS:
@@ -358,21 +396,23 @@ class _ClauseReader:
         if not telling and not names and not amounts:
             words_alone = [
                 one
-                for one in (*objects, *(places if self.attributes else ()))
-                if one[0].kind in ("is", "uses", "object", "at", "to")
+                for one in (*objects, *(places if self.attributes or self.grammar.unspaced else ()))
+                if one[0].kind
+                in ("is", "uses", "object", "at", "to", *(("puts", "sets") if self.grammar.unspaced else ()))
             ]
             yield from (one for one in words_alone if self._is_short(one[0].text))
 
     def _is_short(self, text: str) -> bool:
         """Whether ordinary words are few enough to be a value."""
         return len(self.grammar.terms(text)) <= _MOST_WORDS or (
-            self.grammar.postpositions and len(text) <= _MOST_CJK_CHARACTERS
+            self.grammar.unspaced and len(text) <= _MOST_CJK_CHARACTERS
         )
 
     def _goals(self, by_kind: Sequence[_Kinded], kinds: set[str]) -> list[_Kinded]:
         """Return the new values that a clause of change names."""
         if "replaces" in kinds:
-            return [one for one in by_kind if one[0].kind == "by"][:1]
+            by = ("by",) if self.grammar.has_by else ("by", "at")  # "заменили X на Y"
+            return [one for one in by_kind if one[0].kind in by][:1]
         if "becomes" in kinds:
             return [one for one in by_kind if one[0].kind == "becomes"][:1]
         if not kinds & {"changes", "sets", "puts", "is"} and not ("to" in kinds and "uses" in kinds):
@@ -384,6 +424,13 @@ class _ClauseReader:
         if not goals and kinds & {"changes", "sets"}:
             goals = [one for one in by_kind if one[0].kind == "at"]
         return goals[:1]
+
+
+def _only_changes(segments: Sequence[_Segment]) -> bool:
+    """Whether a clause names what changes, and no value."""
+    with_text = {segment.kind for segment in segments if segment.text}
+    kinds = {segment.kind for segment in segments}
+    return "changes" in kinds and bool(with_text) and with_text <= {"start", "changes"} and not kinds & {"not", "gone"}
 
 
 def _not_subject(kinds: set[str]) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ from functools import cache
 
 from esker.server.core.text.languages import ENGLISH, STEMMERS, STOP_WORDS, without_accents
 from esker.server.core.text.terms import terms
-from esker.server.core.words.lists import any_of, by_language, keyed, starting, unspaced, whole, words
+from esker.server.core.words.lists import any_of, by_language, keyed, starting, unspaced, whole
 from esker.server.core.words.scripts import CJK
 
 _OPENING = (
@@ -31,6 +31,8 @@ _CUES = (
     "one_of_many",
 )
 """Lists of words that are looked for anywhere in a statement or clause."""
+_UNSPACED = ("zh", "ja")
+"""Languages that put no spaces between words."""
 _ORDINAL = re.compile(r"\b(\d{1,2})(?:st|nd|rd|th)\b", re.IGNORECASE)
 _IN_CJK = re.compile(f"[{CJK}]")
 _WORD = re.compile(r"[^\W\d_]+")
@@ -48,6 +50,9 @@ class Grammar:
     def __init__(self, language: str) -> None:
         self.stemmer = STEMMERS.get(language, ENGLISH)
         self.postpositions = bool(_lists("object_behind", language))
+        self.unspaced = language in _UNSPACED
+        self.has_by = bool(_lists("by", language)) or self.postpositions
+        self.genitives = frozenset(_lists("of", language))
         if self.postpositions:
             before = {kind: _lists(kind, language) for kind in ("also", "now", "not", "breaks")}
             behind = {kind: _lists(f"{kind}_behind", language) for kind in _CLOSING}
@@ -106,7 +111,8 @@ def grammar_of(text: str) -> Grammar:
 @cache
 def places_of_software(name: str) -> frozenset[str]:
     """Return the terms of a list of places where software runs: `environments`, or `live` among them."""
-    return frozenset(terms(" ".join(words(f"assertions.{name}"))))
+    named = by_language(f"assertions.{name}").items()
+    return frozenset(term for language, some in named for term in _grammar(language).terms(" ".join(some)))
 
 
 @cache

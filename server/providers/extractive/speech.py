@@ -16,7 +16,7 @@ from esker.server.providers.extractive.authorship import authorship
 from esker.server.providers.extractive.sentences import clip, is_prose, is_word, width
 from esker.server.providers.extractive.speakers import without_speaker
 from esker.server.providers.extractive.statements import BRACKETED, Statement, statements
-from esker.server.providers.extractive.superseding import changes_value, gives_lone_value
+from esker.server.providers.extractive.superseding import changes_value, gives_lone_value, sets_amount, states_value
 from esker.server.providers.extractive.weighing import content_units, fixes, leans, names, stands_alone, weight
 
 # Maximum sentences that are read: a longer message is mostly pasted text, and the user's own words are at its ends.
@@ -344,14 +344,15 @@ def _rule(utterance: str) -> CueRule | None:
     if cues.MOMENTARY.search(order):
         return None
     if cues.REQUEST.search(order):
-        lasts = weight(utterance) >= _FIXES and fixes(utterance) and not cues.TEMPORARY.search(utterance)
-        return _ORDER if lasts else None
+        lasts = (weight(utterance) >= _FIXES and fixes(utterance)) or sets_amount(utterance)
+        return _ORDER if lasts and not cues.TEMPORARY.search(utterance) else None
     return _report_rule(utterance)
 
 
 def _report_rule(utterance: str) -> CueRule | None:
     """Return the rule of a report or plain statement; None for an opinion and for what the agent has to do."""
-    if content_units(utterance) < (_FEWEST_WORDS if cues.OWNED.search(utterance) else _FEWEST_BARE):
+    gives_value = states_value(utterance)
+    if content_units(utterance) < (_FEWEST_WORDS if cues.OWNED.search(utterance) or gives_value else _FEWEST_BARE):
         return None
     reported = _first(_REPORTS, utterance)
     if reported and reported.label == labels.WANTS and cues.TO_AGENT.search(utterance):
@@ -359,7 +360,8 @@ def _report_rule(utterance: str) -> CueRule | None:
     opines = cues.TENTATIVE.search(utterance) or (cues.GUESS.search(utterance) and not names(utterance))
     if opines and (reported is None or reported.label == labels.SAID):
         return None
-    is_plain = weight(utterance) >= _TELLS and not cues.TEMPORARY.search(utterance) and not _is_title(utterance)
+    tells = gives_value or weight(utterance) >= _TELLS
+    is_plain = tells and not cues.TEMPORARY.search(utterance) and not _is_title(utterance)
     return reported or (_PLAIN if is_plain else None)
 
 

@@ -32,6 +32,8 @@ _MOST_REPLACED = 3
 _MOST_SHARING, _MOST_ALIKE = 100, 20
 # Relations of a value that an order fixes.
 _FIXING = ("uses", "sets", "at", "to")
+# Relations of a value that a statement gives; of "start" it is a person who has a task.
+_STATING = ("is", "uses", "at", "start")
 _LETTER = re.compile(rf"[^\W{CJK}]")
 
 
@@ -100,6 +102,21 @@ def changes_value(sentence: str, known: Sequence[str]) -> bool:
     said = read_assertion(sentence, sentence)
     earlier: list[Told] = [("user", in_context(read_assertion(text, text))) for text in known]
     return any(effect == Effect.REPLACES for effect, _ in effects(said, earlier))
+
+
+def sets_amount(sentence: str) -> bool:
+    """Whether a sentence gives something that it names an amount: "set the session lifetime to 30 minutes"."""
+    said = read_assertion(sentence, sentence)
+    return said.firm and any(
+        value.is_amount and value.subject and value.relation.split()[0] in ("sets", "to") for value in said.values
+    )
+
+
+def states_value(sentence: str) -> bool:
+    """Whether a sentence says which amount, date or name something that it names has: "Das Lager ist in Kassel"."""
+    said = read_assertion(sentence, sentence)
+    stated = (value for value in said.values if value.kind != "word" and value.relation.split()[0] in _STATING)
+    return said.firm and any(value.thing or (value.relation == "start" and value.subject) for value in stated)
 
 
 def gives_lone_value(sentence: str) -> bool:
