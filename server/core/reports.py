@@ -62,7 +62,8 @@ def status_text(found: PoolStatus) -> str:
         lines.append(f"Everything can be found by meaning ({found.model}).")
     if found.jobs or found.failed_jobs:
         jobs = counted(found.jobs, "job waits or runs", "jobs wait or run")
-        lines.append(f"{jobs}, {found.failed_jobs:,} failed permanently (see `esker doctor`).")
+        help_ = " (see `esker doctor`)" if found.failed_jobs else ""
+        lines.append(f"{jobs}, {found.failed_jobs:,} failed permanently{help_}.")
     if found.worker != RUNNING and (about := explained(found.worker)):
         lines.append(f"{about['what']} {about['hint']}")
     lines.append(f"Observer {found.observer}, reflector {found.reflector}.")

@@ -10,7 +10,7 @@ from fastapi.responses import RedirectResponse
 from esker.server.core.errors import NotFound, Unauthorized
 from esker.server.rest.access import COOKIE
 from esker.server.rest.json_route import StrictRoute
-from esker.server.web.page_route import FormText, PageRoute
+from esker.server.web.page_route import FormText, PageRoute, own_address
 from esker.server.web.rendering import HEADERS, page
 
 LINK_SECONDS = 60
@@ -67,15 +67,15 @@ async def make_link(request: Request) -> LoginLink:
 @router.get("/login")
 async def show_login(request: Request) -> Response:
     """Ask for a key."""
-    return page(request, "login.html", problem=None, hint=None)
+    return page(request, "login.html", problem=None, back="")
 
 
 @router.post("/login")
-async def log_in(request: Request, key: FormText) -> Response:
-    """Keep a key in the browser. The next request checks it, and counts wrong ones."""
+async def log_in(request: Request, key: FormText, back: FormText = "") -> Response:
+    """Keep a key in the browser, and show the page that was asked for, whose request checks the key."""
     if not key.strip().isascii() or not key.strip():
         raise Unauthorized("This is not a key.")
-    return _signed_in(request, key.strip())
+    return _signed_in(request, key.strip(), own_address(back) or "/")
 
 
 @router.get("/link/{code}")
@@ -95,8 +95,8 @@ async def log_out() -> Response:
     return answer
 
 
-def _signed_in(request: Request, key: str) -> Response:
-    answer = RedirectResponse("/", 303, HEADERS)
+def _signed_in(request: Request, key: str, address: str = "/") -> Response:
+    answer = RedirectResponse(address, 303, HEADERS)
     # A proxy that speaks TLS says so; a liar only gets a cookie that is sent less often.
     is_secure = "https" in (request.url.scheme, request.headers.get("x-forwarded-proto"))
     # `lax`: a link in a chat opens the page, and no form of another site carries the key.

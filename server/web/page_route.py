@@ -27,6 +27,7 @@ ChosenKind = Annotated[Kind | None, BeforeValidator(lambda chosen: chosen or Non
 log = logging.getLogger(__name__)
 
 _OWN = re.compile(r"/ui/[\w/-]*")
+_SIGNING_IN = re.compile(r"/ui/(?:login|link)\b")
 _CHANGING = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 
 
@@ -40,7 +41,8 @@ def error_page(request: Request, error: EskerError) -> Response:
     status = status_of(error)
     request.state.problem = str(error)  # for the log
     template = "login.html" if status == 401 else "error.html"
-    answer = page(request, template, status, code=status, problem=str(error), hint=error.hint)
+    back = request.url.path if request.method == "GET" and not _SIGNING_IN.match(request.url.path) else ""
+    answer = page(request, template, status, code=status, problem=str(error), hint=error.hint, back=back)
     told = problem_of(error).headers
     answer.headers.update({name: told[name] for name in ("WWW-Authenticate", "Retry-After") if name in told})
     return answer

@@ -1,6 +1,7 @@
 """Pages from templates, with the headers that keep a browser from running or loading anything of others."""
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,6 +19,9 @@ from esker.server.usecases.parts import Parts
 from esker.server.web.shown_blocks import part_text, picture, result_parts
 
 _MOST_CHARACTERS = 20_000
+_COMMAND = re.compile(r"`[^`]+`")
+_MEMORY_ID = re.compile(r"\bmem_[0-9a-z]{26}\b")
+_MARKED = re.compile(f"({_COMMAND.pattern}|{_MEMORY_ID.pattern})")
 # No inline script or style runs, so that a memory which gets through the escaping still does nothing.
 _POLICY = "; ".join(
     (
@@ -69,6 +73,15 @@ def _shortened(text: str) -> str:
     return text if left <= 0 else f"{text[:_MOST_CHARACTERS]} … ({left:,} more characters)"
 
 
+def _parts_of_message(text: str) -> list[tuple[str, str]]:
+    """Return a message in parts: commands, which stand between backticks, ids of memories, and other words."""
+    found: list[tuple[str, str]] = []
+    for part in filter(None, _MARKED.split(text)):
+        is_command, is_memory = _COMMAND.fullmatch(part), _MEMORY_ID.fullmatch(part)
+        found.append(("command", part[1:-1]) if is_command else ("memory" if is_memory else "words", part))
+    return found
+
+
 def _shown_json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, indent=2, default=str)
 
@@ -86,6 +99,7 @@ def _environment() -> Environment:
         "ago": _ago,
         "number": _number,
         "shortened": _shortened,
+        "parts_of_message": _parts_of_message,
         "counted": counted,
         "picture": picture,
         "part_text": part_text,

@@ -60,8 +60,11 @@ async def test_once_a_key_exists_every_page_asks_for_one_and_shows_nothing(
         for path in ("/", "/ui/search?q=boat", "/ui/memories", "/ui/nowhere"):
             refused = await browser.get(path)
             assert (refused.status_code, 'name="key"' in refused.text, "blue" in refused.text) == (401, True, False)
-        signed_in = await browser.post("/ui/login", data={"key": key}, headers=from_page(browser))
-        assert (signed_in.status_code, signed_in.headers["location"]) == (303, "/")
+            assert f'value="{path}" hidden' in refused.text or "?" in path
+        for back, shown in (("", "/"), ("/ui/memories", "/ui/memories"), ("//evil.example/ui/", "/")):
+            form = {"key": key, "back": back}
+            signed_in = await browser.post("/ui/login", data=form, headers=from_page(browser))
+            assert (signed_in.status_code, signed_in.headers["location"]) == (303, shown)
         kept = signed_in.headers["set-cookie"].lower()
         assert "httponly" in kept
         assert "samesite=lax" in kept
@@ -101,7 +104,7 @@ async def test_an_edited_row_supersedes_the_old_one(client: httpx2.AsyncClient) 
     assert (row["content"], row["priority"]) == ("The boat is red.", "high")
     assert (await client.get(f"/v1/memories/{memory}")).json()["superseded_by"] == new
     again = await client.post(f"/ui/memories/{memory}/edit", data=fields, headers=from_page(client))
-    assert (again.status_code, "replaced by" in again.text) == (409, True)
+    assert (again.status_code, f'<a href="/ui/memories/{new}">' in again.text) == (409, True)
 
 
 async def test_a_row_is_pinned_and_unpinned(client: httpx2.AsyncClient) -> None:
