@@ -16,11 +16,12 @@ from esker.server.core.redaction import redact, redact_name
 from esker.server.core.sources import sourced
 from esker.server.core.text.indexing import IndexedMemory
 from esker.server.db.database import Connection
-from esker.server.db.pipeline import fetch
-from esker.server.store import audit, memories, passages, projects, sessions, vectors
+from esker.server.db.pipeline import fetch, send
+from esker.server.store import audit, memories, passages, projects, quarantine, sessions, vectors
 from esker.server.usecases.binding import bound_project, check_row, check_sessions
 from esker.server.usecases.name_project import stored_name
 from esker.server.usecases.parts import Parts
+from esker.server.usecases.quarantine import extend_quarantines
 from esker.server.usecases.reflect_pool import schedule_daily
 
 MAX_CHARACTERS = 16_000
@@ -94,9 +95,12 @@ async def _remember(parts: Parts, who: Principal, notes: Sequence[Note], *, read
     rows = await asyncio.to_thread(rows_of, prepared, places, who.actor, now)
     for _ in range(_MOST_TRIES):
         try:
-            return await _write(parts, who, rows, read=read)
+            written, is_covered = await _write(parts, who, rows, read=read)
         except _Gone:
             continue
+        if is_covered:
+            await extend_quarantines(parts, who.pool_id)
+        return written
     if who.project is not None:
         raise Conflict(
             "An external id of these notes belongs to a memory of another project; nothing was written.",
@@ -119,9 +123,13 @@ class _Gone(Exception):
     """A row that one statement read was forgotten before the next."""
 
 
-async def _write(parts: Parts, who: Principal, rows: Sequence[IndexedMemory], *, read: bool) -> _Written:
-    """Write rows, or raise the live rows that they repeat. Raises _Gone, Conflict, InvalidInput."""
+async def _write(parts: Parts, who: Principal, rows: Sequence[IndexedMemory], *, read: bool) -> tuple[_Written, bool]:
+    """Write rows, or raise the live rows that they repeat; return also whether a quarantine may cover them.
+
+    Raises _Gone, Conflict, InvalidInput.
+    """
     async with parts.database.tenant_pipeline(who.pool_id) as connection:
+        quarantines = await send(connection, quarantine.active())
         if any(row.memory.kind == "manual" for row in rows):
             await memories.lock_pins(connection)
         written = await memories.insert(connection, rows)
@@ -134,7 +142,8 @@ async def _write(parts: Parts, who: Principal, rows: Sequence[IndexedMemory], *,
         await vectors.enqueue(connection, written, parts.clock())
         await schedule_daily(parts, connection, parts.clock())
         await audit.insert(connection, who.actor, "memory.write", ids[0], {"memories": len(ids)}, parts.clock())
-        return _Written(ids, await with_sources(connection, [there[memory_id] for memory_id in ids]) if read else [])
+        shown = await with_sources(connection, [there[memory_id] for memory_id in ids]) if read else []
+        return _Written(ids, shown), bool(await quarantines)
 
 
 async def _repeated(connection: Connection, rows: Sequence[NewMemory]) -> dict[str, str]:

@@ -110,6 +110,18 @@ async def test_additions_within_the_limits_are_in_quarantine_too(parts: Parts, w
     assert (await recall(parts, who.pool_id, RecallRequest("Is the tent blue?"))).hits == []
 
 
+async def test_a_memory_that_is_written_or_imported_within_the_limits_is_never_shown(memory: ScriptedServer) -> None:
+    _, bad = await poisoned(memory)
+    file = (await memory.client.get("/v1/export")).text
+    await begun(memory.client, session_id=bad)
+    await memory.client.post("/v1/memories", json={"content": "The tent is blue.", "session_id": bad})
+    [forged] = [line for line in map(json.loads, file.splitlines()) if line.get("content") == POSTGRES]
+    forged |= {"id": "mem_forged", "content": "The boat is red.", "superseded_by": None}
+    answer = await memory.client.post("/v1/import", content=f"{file.splitlines()[0]}\n{json.dumps(forged)}")
+    assert (answer.status_code, answer.json()["new"]["memory"]) == (200, 1)
+    assert await memory.live() == [REDIS]
+
+
 async def test_lifting_one_of_two_quarantines_leaves_the_other(parts: Parts, who: Principal) -> None:
     session = await open_session(parts, who.pool_id, SessionRequest("codex", "s1"))
     await remember(parts, who, [Note("The tent is blue.", session_id=session.id)])
