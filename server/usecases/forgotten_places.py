@@ -19,8 +19,11 @@ from esker.server.db.database import Connection
 from esker.server.store import tombstones
 
 _Line = TypeVar("_Line", SessionLine, MessageLine, GroupLine, MemoryLine, ReflectionLine)
-# The columns of lines that hold the name of a place, or an id that a client gave.
-_NAMED = ("project", "cwd", "external_id", "first_external_id", "last_external_id")
+# The columns of lines that hold the name of a place, an id that a client gave, or a word about who wrote it and why.
+_NAMED = (
+    *("project", "cwd", "external_id", "first_external_id", "last_external_id"),
+    *("author", "observer", "reflector", "reason"),
+)
 # Names that are looked up at once.
 _AT_ONCE = 10_000
 
@@ -66,7 +69,8 @@ async def batch_with_new_names(
     lines = {line.id: line for line in changed.memories.values()}
     kept = [(row.memory, lines[row.memory.id]) for row in rows if row.memory.id in lines]
     return changed, [
-        IndexedMemory(replace(row, project=line.project, external_id=line.external_id)) for row, line in kept
+        IndexedMemory(replace(row, project=line.project, external_id=line.external_id, author=line.author))
+        for row, line in kept
     ]
 
 

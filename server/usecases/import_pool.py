@@ -23,6 +23,7 @@ from esker.server.usecases.cut_passages import cut_behind, cut_passages
 from esker.server.usecases.forgotten_places import batch_with_new_names
 from esker.server.usecases.import_sessions import import_sessions
 from esker.server.usecases.parts import Parts
+from esker.server.usecases.quarantine import extend_quarantines
 from esker.server.usecases.reflect_pool import schedule_daily
 from esker.server.usecases.tombstones import SaidText, are_forgotten
 
@@ -62,6 +63,7 @@ async def import_pool(parts: Parts, who: Principal, body: bytes, first_line: int
         await cut_passages(parts, who.pool_id, session_id)
     if batch.ends:
         await cut_behind(parts, who.pool_id)
+    await extend_quarantines(parts, who.pool_id)
     new: dict[LineType, int] = dict(zip(TYPES, counts, strict=True))
     known: dict[LineType, int] = {name: count - new[name] for name, count in batch.counts.items()}
     known["memory"] -= forgotten
@@ -176,10 +178,12 @@ async def _import_memories(
 async def _without_forgotten(
     parts: Parts, connection: Connection, lines: Mapping[int, MemoryLine]
 ) -> dict[int, MemoryLine]:
-    """Return memories without those that were forgotten in this pool."""
-    texts = [SaidText(line.content, line.said_at, line.project, line.id) for line in lines.values()]
+    """Return memories without those that were forgotten in this pool, by their contents or a tag."""
+    said = [(number, text) for number, line in lines.items() for text in (line.content, *line.tags)]
+    texts = [SaidText(text, lines[n].said_at, lines[n].project, lines[n].id) for n, text in said]
     gone = await are_forgotten(parts, connection, texts)
-    return {number: line for (number, line), is_gone in zip(lines.items(), gone, strict=True) if not is_gone}
+    forgotten = {number for (number, _), is_gone in zip(said, gone, strict=True) if is_gone}
+    return {number: line for number, line in lines.items() if number not in forgotten}
 
 
 def _parents(line: MemoryLine) -> set[str]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
+from esker.server.core.conversation.blocks import tool_names
 from esker.server.core.conversation.records import NewMessage, StoredSession
 from esker.server.core.conversation.trust import lowest_trust, message_trust
 from esker.server.core.errors import Conflict, EskerError, InvalidInput
@@ -124,7 +125,7 @@ def _to_store(line: MessageLine) -> MessageToStore:
     return MessageToStore(
         message=NewMessage(line.external_id, line.role, line.content, line.sent_at),
         content_hash=bytes.fromhex(line.content_hash),
-        calls=line.calls,
+        calls=tool_names(line.content),
         # A file cannot give a message more trust than its author has.
         trust=lowest_trust([line.trust, message_trust(line.role, line.content, {})]),
         text=line.text,

@@ -2,6 +2,8 @@
 
 import asyncio
 import hashlib
+import json
+import re
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -391,6 +393,33 @@ async def test_an_import_brings_no_project_with_a_forgotten_name_that_the_pool_n
     assert "xanadu" not in dump(owner_url).lower()
     rows = (await client.get("/v1/memories")).json()["memories"]
     assert sorted(row["content"] for row in rows) == ["The boat is red.", "The tent is blue."]
+
+
+async def test_no_field_beside_a_text_brings_a_forgotten_word_back_by_an_import(
+    memory: ScriptedServer, owner_url: str
+) -> None:
+    session = await opened(memory.client, project="bank")
+    await memory.hears(session, "Never use floats for money.")
+    for note in ("The tent is blue.", "The boat is red."):
+        await memory.client.post("/v1/memories", json={"content": note, "project": "bank"})
+    lines = [json.loads(line) for line in (await exported(memory.client)).splitlines()]
+    [first, *_] = [line["id"] for line in lines if line["type"] == "memory"]
+    tokens = dict.fromkeys(("tokens_before", "tokens_after", "input_tokens", "output_tokens", "level"), 1)
+    reflection = {
+        "type": "reflection", "id": "ref_1", "scope": "pool", "session_id": None, "project": "bank",
+        "state": "rejected", "reflector": "x", "reason": "y", "input_ids": [first], "output_ids": [], "dropped_ids": [],
+        "undone_at": None, "created_at": lines[0]["exported_at"], **tokens,
+    }  # fmt: skip
+    forged: list[dict[str, Any]] = [*lines[:-1], reflection, lines[-1]]
+    for line in forged:
+        line |= {name: "Xanadu 7" for name in ("author", "observer", "reflector", "reason") if name in line}
+        line |= {"tags": ["Xanadu"]} if "boat" in line.get("content", "") else {}
+        line |= {"calls": {"t1": "Xanadu"}} if line["type"] == "message" else {}
+    assert (await memory.client.post("/v1/forget", json={"project": "bank"})).status_code == 200
+    await forgotten(memory.client, words=["Xanadu"])
+    again = re.sub(r"\b(ses|mem|grp)_01", r"\1_02", "\n".join(map(json.dumps, forged))).replace('"s1"', '"s2"')
+    await imported(memory.client, again.encode())
+    assert "xanadu" not in dump(owner_url).lower()
 
 
 @pytest.mark.parametrize("messages", [True, False])
