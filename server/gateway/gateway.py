@@ -4,7 +4,6 @@ Memory never breaks an agent: if Esker fails at its part, the request is sent on
 """
 
 import asyncio
-import json
 import logging
 import re
 from collections.abc import Callable, Coroutine, Mapping, Sequence
@@ -29,7 +28,8 @@ from esker.server.gateway.protocols import protocol_of
 from esker.server.gateway.reading import ModelRequest, Unread, read_answer, read_request
 from esker.server.gateway.recalling import CutOff, Recalling, SentRequest
 from esker.server.gateway.records import Caller, ModelAnswer, Protocol
-from esker.server.gateway.sessions import Histories, Place, new_session
+from esker.server.gateway.sessions import Histories, Place, new_session, owner_of
+from esker.server.gateway.stored_histories import stored_session
 from esker.server.gateway.upstreams import Upstreams, sent_back, sent_on
 from esker.server.rest.problems import problem, problem_of
 from esker.server.usecases.binding import bound_project, check_client
@@ -175,7 +175,8 @@ class Gateway:
             turns = await asyncio.to_thread(identified, read.conversation.turns)
         if place is None:
             owner = _owner(who, caller)
-            place = self._histories.place(owner, turns, read.conversation.turns) or Place(new_session())
+            place = self._histories.place(owner, turns, read.conversation.turns)
+            place = place or Place(await stored_session(self._parts, who, owner, turns) or new_session())
             self._histories.note(owner, place.session, turns)
         project = bound_project(who, caller.project)
         return _Placed(
@@ -235,7 +236,7 @@ def _answer(read: ModelRequest, headers: Headers, copy: bytes) -> ModelAnswer | 
 
 
 def _owner(who: Principal, caller: Caller) -> str:
-    return json.dumps([who.pool_id, who.project or caller.project, caller.client])
+    return owner_of(who, caller.client, who.project or caller.project)
 
 
 def _target(scope: Scope) -> tuple[Mapping[str, str], str, str]:

@@ -6,7 +6,6 @@ in each request. They are in the database, so that another server and one that w
 """
 
 import asyncio
-import hashlib
 import json
 import logging
 from collections import OrderedDict
@@ -19,7 +18,7 @@ from esker.server.core.json_input import Json
 from esker.server.core.records import Principal
 from esker.server.gateway.backlog import key_of
 from esker.server.gateway.history import BEFORE_ANSWERS, senders_of
-from esker.server.gateway.identity import KnownTurn
+from esker.server.gateway.identity import KnownTurn, place_of
 from esker.server.gateway.json_spans import items, members, with_items
 from esker.server.gateway.keeping import Keeper
 from esker.server.gateway.reading import ModelRequest
@@ -123,11 +122,6 @@ class CallKeeper:
             return
         for place in places:
             self._recent.note(place, stored.get(place, ()))
-
-
-def place_of(sender: str, history: str) -> str:
-    """Return the place before an answer: a hash of the sender and of the conversation up to its first turn."""
-    return hashlib.sha256(f"{sender}\n{history}".encode()).hexdigest()
 
 
 def with_hidden(request: ModelRequest, turns: Sequence[KnownTurn], found: Mapping[int, Sequence[str]]) -> ModelRequest:

@@ -56,6 +56,11 @@ def identified(turns: Iterable[Turn]) -> list[KnownTurn]:
     return found
 
 
+def place_of(owner: str, history: str) -> str:
+    """Return a hash of a place in the conversations of an owner: of all turns up to it."""
+    return hashlib.sha256(f"{owner}\n{history}".encode()).hexdigest()
+
+
 def has_calls(content: Sequence[Block]) -> bool:
     """Return whether a turn is known by the ids of its calls or results."""
     return bool(_calls(content))

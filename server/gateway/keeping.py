@@ -15,10 +15,12 @@ from esker.server.core.json_input import clean_json
 from esker.server.core.records import Principal
 from esker.server.gateway.backlog import Backlog, Exchange, Key, key_of
 from esker.server.gateway.identity import KnownTurn
+from esker.server.gateway.sessions import owner_of
+from esker.server.gateway.stored_histories import store_history
 from esker.server.gateway.stored_turns import stored_ids
 from esker.server.usecases.binding import parts_for
 from esker.server.usecases.ingest import IncomingMessage, ingest
-from esker.server.usecases.kept_messages import kept_messages
+from esker.server.usecases.kept_messages import GATEWAY_IDS, kept_messages
 from esker.server.usecases.open_session import SessionRequest, open_session
 from esker.server.usecases.parts import Parts
 from esker.server.usecases.record_usage import UsageRequest, record_usage
@@ -147,6 +149,10 @@ class Keeper:
                 await self._store(parts, who, session.id, new[start : start + _BATCH], scope)
             if exchange.turns:
                 session.kept = exchange.turns[-1].history
+        asked = exchange.session
+        if exchange.turns and asked.external_id.startswith(GATEWAY_IDS):
+            owner = owner_of(who, asked.client, asked.project)
+            await store_history(self._parts, who, session.id, owner, exchange.turns)
         if answer and answer.used:
             used = UsageRequest(answer.used, answer.model, answer.id, exchange.change)
             await record_usage(parts, who.pool_id, session.id, used)

@@ -17,8 +17,8 @@ from esker.server.core.json_input import as_object
 from esker.server.core.recall.rendering import recalled_text
 from esker.server.core.records import Principal, TokenUse
 from esker.server.gateway.answers import AnswerSender, chunks_of, read_end
-from esker.server.gateway.hidden_calls import CallKeeper, place_of
-from esker.server.gateway.identity import identified
+from esker.server.gateway.hidden_calls import CallKeeper
+from esker.server.gateway.identity import identified, place_of
 from esker.server.gateway.json_spans import items, members, with_items
 from esker.server.gateway.keeping import Keeper
 from esker.server.gateway.reading import ModelRequest, read_answer

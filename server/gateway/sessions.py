@@ -1,11 +1,13 @@
 """Which session a request belongs to, if its client does not say: the one whose history it continues."""
 
+import json
 import uuid
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from esker.server.core.records import Principal
 from esker.server.gateway.compactions import known_part, words_of
 from esker.server.gateway.identity import KnownTurn
 from esker.server.gateway.records import Turn
@@ -108,6 +110,11 @@ def _ends(turns: Sequence[KnownTurn]) -> list[str]:
     """Return what each few turns in a row are known by."""
     said = [turn.said for turn in turns]
     return [" ".join(said[place - _IN_A_ROW : place]) for place in range(_IN_A_ROW, len(said) + 1)]
+
+
+def owner_of(who: Principal, client: str, project: str | None) -> str:
+    """Return what keeps the conversations of different pools, projects and clients apart."""
+    return json.dumps([who.pool_id, project, client])
 
 
 def new_session() -> str:

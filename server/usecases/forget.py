@@ -26,6 +26,7 @@ from esker.server.store import (
     messages,
     packs,
     quarantine,
+    session_histories,
     sessions,
     text_columns,
     vectors,
@@ -142,6 +143,7 @@ async def _forget(
     embedded = await vectors.delete(connection, "memory", [*numbers, *reworded])
     shown = await packs.delete_showing(connection, {*doomed.rows, *doomed.quoting, *doomed.placed})
     await hidden_calls.delete_all(connection)
+    await session_histories.delete(connection, doomed.sessions)
     receipt = Receipt(
         id=receipt_id,
         memories=len(numbers),

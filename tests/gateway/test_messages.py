@@ -8,7 +8,9 @@ import httpx2
 import pytest
 
 from tests.support.api import until
+from tests.support.kept_servers import KeptServer
 from tests.support.upstream import Said, Upstream, messages_stream
+from tests.support.waiting import eventually
 
 SESSION = "0b6f1c1e-0000-4000-8000-000000000001"
 CLAUDE = {
@@ -382,3 +384,33 @@ async def test_the_same_words_in_two_projects_are_two_sessions(agent: httpx2.Asy
         ]
 
     await until(agent, "/v1/sessions", has_both)
+
+
+async def test_a_conversation_without_a_name_is_known_again_by_another_server(
+    agent: httpx2.AsyncClient, other_agent: httpx2.AsyncClient, provider: Upstream, gateway_server: KeptServer
+) -> None:
+    async def ask(at: httpx2.AsyncClient, *turns: tuple[str, Any], project: str = "acme/shop") -> None:
+        headers = {"x-esker-client": "mine", "x-esker-project": project}
+        (await at.post("/gateway/model/v1/messages", json=request(*turns), headers=headers)).raise_for_status()
+
+    async def marks() -> int:
+        [(count,)] = await (await owner.execute("SELECT count(*) FROM session_histories")).fetchall()
+        return count
+
+    owner = gateway_server.database.owner
+    provider.say(Said(messages_stream(text("Hello."))))
+    await agent.post("/v1/memories", json={"content": "The shop deploys on Fridays.", "kind": "manual"})
+    await ask(agent, ("user", "Hi."))
+    await eventually(marks, lambda count: count == 1)
+    [session] = (await agent.get("/v1/sessions")).json()["sessions"]
+    await agent.post("/v1/memories", json={"content": "The shop closes at noon.", "kind": "manual"})
+    history = ("user", "Hi."), ("assistant", [text("Hello.")]), ("user", "And now?")
+    await ask(other_agent, *history)
+    first, second = (arrived.json["system"] for arrived in provider.arrived)
+    assert first == second
+    await until(agent, f"/v1/sessions/{session['id']}", lambda one: one["messages"] == 4)
+    await ask(other_agent, *history, project="acme/till")
+    await eventually(marks, lambda count: count == 2)
+    # A hash of so few words would confirm a guess of them.
+    (await agent.post("/v1/forget", json={"words": ["And now"]})).raise_for_status()
+    assert await marks() == 0

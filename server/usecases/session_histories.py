@@ -1,0 +1,20 @@
+"""Know sessions again by the conversations that they have, if their clients do not name them."""
+
+from collections.abc import Sequence
+
+from esker.server.db.pipeline import send
+from esker.server.store import session_histories
+from esker.server.usecases.parts import Parts
+
+
+async def keep_history(parts: Parts, pool_id: str, session_id: str, latest: str, answered: str) -> None:
+    """Store the marks of a session's latest history, and of the one up to its latest answer. Raises Unavailable."""
+    async with parts.database.tenant(pool_id) as connection:
+        await session_histories.put(connection, session_id, latest, answered)
+
+
+async def session_with_history(parts: Parts, pool_id: str, marks: Sequence[str]) -> str | None:
+    """Return the external id of the session that has the first of some marks; None without one. Raises Unavailable."""
+    async with parts.database.moment_pipeline(pool_id) as connection:
+        asked = await send(connection, session_histories.with_one_of(marks))
+    return await asked
