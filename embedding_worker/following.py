@@ -20,9 +20,9 @@ Serve = Callable[[Embedder], Awaitable[None]]
 
 @asynccontextmanager
 async def following(parts: Parts, stop: asyncio.Event, serve: Serve) -> AsyncGenerator[None]:
-    """Serve with each model that was chosen by command and is not this worker's own, during the block.
+    """During the block, serve with each model that a command has chosen, except the one that this worker has itself.
 
-    `serve` works with an embedder until `stop` is set.
+    `serve` works with one embedder until `stop` is set.
     """
     task = asyncio.create_task(_follow(parts, stop, serve))
     try:

@@ -18,7 +18,7 @@ _PAGE = 200
 
 @dataclass(slots=True)
 class Use:
-    """How many questions were asked and how many found their fact; how many facts the pack has, and its tokens."""
+    """Counts: the questions that were asked, those that found their fact, the facts in the pack, and its tokens."""
 
     facts: int = 0
     asked: int = 0

@@ -29,7 +29,7 @@ _NO_TIME = datetime.min.replace(tzinfo=UTC)
 
 @dataclass(slots=True)
 class Account:
-    """The tokens of one session's requests, and their cost in the price of plain input tokens.
+    """The tokens of one session's requests, and their cost as a number of plain input tokens.
 
     `marked` are the hashes of the prefixes in the cache, with the time of their last use.
     """

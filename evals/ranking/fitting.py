@@ -24,9 +24,9 @@ Weights = NDArray[np.float64]
 
 
 def fitted(asked: Collection[AskedQuestion]) -> Weights:
-    """Return the weights that fit some questions best, the first one being 1; none is negative.
+    """Return the weights that rank the right answers of some questions best. The first is 1, and none is negative.
 
-    Raises InvalidInput if words tell nothing about the answers of these questions.
+    Raises InvalidInput if the words of these questions do not help to find their answers.
     """
     pairs = [_pairs(one) for one in asked if one.right.any() and not one.right.all()]
     differences = np.concatenate(pairs)

@@ -80,7 +80,7 @@ class Judge:
         self.meaning.read(compared)
 
     def _compared(self, atom: Atom, rows: Sequence[KeptRow]) -> list[str]:
-        """Return the texts whose meanings decide on an atom: none if a row has its words."""
+        """Return the texts whose meanings have to be compared to judge an atom; none if a row has its very words."""
         bounds = [self._upper_bound(atom, row) for row in rows]
         if any(bound.fate == "verbatim" for bound in bounds):
             return []

@@ -29,10 +29,7 @@ _FORMATS = {
 
 
 def shows_pack(event: HookEvent, pack: str) -> bool:
-    """Return whether the model still sees this pack; False for a client that is not known to keep it.
-
-    Such clients show the context of hooks to the model again after a resume.
-    """
+    """Return whether the model still sees this pack; False if the client may not show it again after a resume."""
     beginning, last = _positions(event, pack)
     return last >= beginning
 

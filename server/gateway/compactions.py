@@ -24,7 +24,7 @@ _LEAST_KNOWN, _MOST_KNOWN = 20, 400
 
 
 def without_order(turns: Sequence[Turn]) -> list[Turn] | None:
-    """Return a request's turns without the order to summarise them; None if there is none at the end."""
+    """Return a request's turns without the order to summarise them; None if they do not end with such an order."""
     if not turns or turns[-1].role != "user" or not turns[-1].content:
         return None
     *others, last = turns[-1].content

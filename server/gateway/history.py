@@ -75,9 +75,9 @@ def new_start(
 ) -> int | None:
     """Return where a tail of at most a share of `budget` tokens begins, or None if there is no place worth a move.
 
-    It begins behind the place `after`, where the tail begins now: one that moved back would be written again for
-    nothing. `observed` are the ids of turns whose content is in memory; all that is left out must be. The last twelve
-    messages always stay. A move `is_free` if the provider has to write the history again anyway.
+    The tail begins at `after` now, and only moves forward: moved back, it would be written into the cache again.
+    `observed` are the ids of turns whose content is in memory; no other turn is left out. The last twelve messages
+    always stay. A move `is_free` if the provider has to write the history again anyway.
     """
     head = head_length(turns)
     unobserved = next((at for at, turn in enumerate(turns) if at >= head and turn.id not in observed), len(turns))

@@ -123,7 +123,7 @@ class Prompts:
     async def _frozen(
         self, who: Principal, request: ModelRequest, asked: SessionRequest, turns: Sequence[KnownTurn]
     ) -> tuple[int | None, str, _Pack]:
-        """Return where the tail begins, the session and its pack; while the database is away the ones before."""
+        """Return where the tail begins, the session, and its pack; the former ones while the database is away."""
         session: KnownSession | None = None
         try:
             async with asyncio.timeout(_SECONDS):

@@ -26,9 +26,9 @@ class Attribution:
         self._rarity = Counter(term for held in self._terms.values() for term in held)
 
     def sources(self, text: str) -> list[int]:
-        """Return the message that a fact comes from, with others that contain its names or numbers; or nothing.
+        """Return the message that a fact comes from, then others with its names or numbers; [] if none fits.
 
-        A term counts by its rarity in the slice.
+        The rarer a term is in the slice, the more it counts.
         """
         asked = set(terms(text))
         whole = sum(self._weight(term) for term in asked)

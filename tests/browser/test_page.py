@@ -23,7 +23,7 @@ async def pool(client: httpx2.AsyncClient) -> ShownPool:
 
 
 def errors_of(page: Page) -> list[str]:
-    """Return a list to which the errors of a page will be added, such as what its policy keeps out."""
+    """Return a list to which a page's errors will be added; a script that its policy blocks is one."""
     errors: list[str] = []
 
     def keep(message: ConsoleMessage) -> None:

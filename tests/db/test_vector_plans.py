@@ -49,7 +49,7 @@ def kept_database(new_database: KeptDatabase) -> KeptDatabase:
 
 
 async def index(parts: Parts, who: Principal, database_url: str, rows: int) -> Indexed:
-    """Fill such a pool."""
+    """Fill a pool with rows and vectors, and index the vectors."""
     await note_with_vectors(parts, who, SPACE, unit_vectors(rows, DIMENSION, seed=1))
     async with parts.database.tenant(who.pool_id) as connection:
         assert await vector_indexes.create(connection, SPACE.name, "memory")
@@ -58,7 +58,7 @@ async def index(parts: Parts, who: Principal, database_url: str, rows: int) -> I
 
 @pytest.fixture
 async def indexed(parts: Parts, who: Principal, database_url: str) -> Indexed:
-    """Such a pool with many rows."""
+    """A pool with an index and many rows."""
     return await index(parts, who, database_url, ROWS)
 
 

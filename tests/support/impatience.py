@@ -9,7 +9,7 @@ from tests.support.waiting import PATIENCE
 
 _HARDLY_SECONDS = 0.05
 _RECONNECT_SECONDS = 5.0
-# The least that the driver takes for the answer to a new connection.
+# The driver waits at least this long for the answer to a new connection.
 _ANSWER_SECONDS = 2
 
 

@@ -18,7 +18,7 @@ class Seen(NamedTuple):
 
 
 class Form(NamedTuple):
-    """A protocol: how an answer of a number is streamed and written, and how a client reads both."""
+    """A protocol: it writes a numbered answer as a stream or as a document, and reads both as clients do."""
 
     stream: Callable[[Sequence[Part], int], list[bytes]]
     document: Callable[[Sequence[Part], int], dict[str, Any]]

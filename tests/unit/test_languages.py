@@ -1,4 +1,4 @@
-"""Languages: an everyday sentence shows its language, and that of a text too short for it is not guessed."""
+"""Languages: an everyday sentence shows its language. If a text is too short to show it, no language is guessed."""
 
 import pytest
 

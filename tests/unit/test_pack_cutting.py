@@ -65,7 +65,7 @@ def test_every_own_row_stays_under_its_group_and_date(pack: str, limit: int) -> 
 
 
 def places(pack: str) -> dict[str, tuple[str, str]]:
-    """The group and the date of every own row; rows in these packs differ by both."""
+    """The group and the date of each row of the session; no two rows of these packs have the same."""
     found: dict[str, tuple[str, str]] = {}
     group = date = ""
     for line in pack.partition("<local_observations>")[2].splitlines():

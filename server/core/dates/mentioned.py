@@ -83,7 +83,7 @@ def _may_mention_time(text: str) -> bool:
 
 
 def loose_span(text: str, said_at: datetime, timezone: str, *, is_past: bool) -> Span | None:
-    """Return the year or weekday that a text names; the weekday is the latest before `said_at`, or the next one."""
+    """Return the year or weekday that a text names: the last such weekday if it `is_past`, otherwise the next."""
     if year := _IN_YEAR.search(text):
         return span_of((date(int(year[1]), 1, 1), date(int(year[1]), 12, 31)), timezone)
     found = _WEEKDAY.search(text)

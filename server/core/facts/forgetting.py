@@ -154,10 +154,10 @@ class Quarantine:
 
 @dataclass(frozen=True, slots=True)
 class Quarantined:
-    """How much a quarantine has taken out of recall and packs, or lifting it has brought back.
+    """How much a quarantine took out of recall and packs, or how much came back when it was lifted.
 
-    `memories` are those within its limits and all that were drawn from them. `revived` were superseded by one of
-    these, and are live while it lasts.
+    `memories` counts those within its limits and all that were drawn from them. `revived` counts memories that one of
+    these had superseded: they are live as long as the quarantine lasts.
     """
 
     id: str

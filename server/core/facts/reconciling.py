@@ -217,7 +217,7 @@ def _lesser(fact: NewFact, rows: Iterable[AnyRow]) -> Iterator[AnyRow]:
 
 
 def _replaced_rows(fact: NewFact, offered: Mapping[str, Memory], there: Mapping[str, AnyRow]) -> list[AnyRow]:
-    """Return the rows that a fact replaces: the shown rows that it names by id, and the best match for other words."""
+    """Return the rows that a fact replaces. It names each by id or in words; words mean the one row that fits best."""
     if not fact.asserted:
         return []
     return [row for named in named_by(fact.fact).splitlines() for row in _named_rows(fact, named, offered, there)]

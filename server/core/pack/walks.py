@@ -138,7 +138,7 @@ def next_pages(walks: Sequence[Walk], tokens: int) -> list[WalkPage]:
 
 
 def _floor(walk: Walk, down_to: float) -> datetime:
-    """Return the last use before which the rows of a walk have a lower score."""
+    """Return a time: rows of a walk that were last used before it have a score below `down_to`."""
     return EARLIEST if down_to == -math.inf else last_use(walk.kind, walk.priority, down_to) - _ROUNDING
 
 

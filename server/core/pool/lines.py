@@ -111,7 +111,7 @@ ProjectName = Annotated[str, AfterValidator(project_name)]
 
 
 class SessionLine(_StrictLine):
-    """A session with its events and its pack, without its counters, which its messages and groups determine."""
+    """A session with its events and its pack. Its counters are left out: they follow from its messages and groups."""
 
     type: Literal["session"]
     id: SessionId
