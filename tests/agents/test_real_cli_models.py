@@ -91,7 +91,7 @@ async def test_a_real_client_answers_without_its_tools_and_hooks(
         )
     finally:
         await model.close()
-    # A scripted answer to a schema is empty where the client sends the schema to the model itself.
+    # A client that sends the schema to the model itself gets an empty answer from the script.
     assert answered.value in (["a"], [])
     assert answered.used.input_tokens >= 100
     body = asked.bodies[-1]

@@ -59,7 +59,7 @@ async def test_vectors_are_those_of_the_library_in_any_batch(minilm: LocalEmbedd
 async def test_a_path_to_a_missing_folder_is_refused_and_not_looked_up_on_a_hub(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(sys.modules, "sentence_transformers", None)  # an import of it fails
+    monkeypatch.setitem(sys.modules, "sentence_transformers", None)  # importing it fails
     for model in (LocalEmbedder(lambda: LibraryModel.loaded(name, 1, "")), LocalReranker(name, 1)):
         with pytest.raises(Misconfigured, match=f"{name}' cannot be loaded: there is no such folder"):
             await model.load()

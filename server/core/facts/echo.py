@@ -74,10 +74,9 @@ def repeats_somewhere(text: str, facts: Collection[str]) -> bool:
 
 
 def _sharing_enough(gist: AbstractSet[str], facts: Iterable[Fingerprint]) -> list[Fingerprint]:
-    """Return the facts that a text may repeat without saying anything else; `gist` is that of the text or of a part of
-    it.
+    """Return the facts that a text may repeat without saying anything else.
 
-    A text that says a fact in nearly the same words has fewer other terms than `SAME_WORDS` leaves.
+    `gist` is that of the text, or of a part of it. `SAME_WORDS` limits how many other terms it may have.
     """
     own = gist - _ADDED
     return [fact for fact in facts if len(own - frozenset(fact.gist)) <= (1 / SAME_WORDS - 1) * len(fact.terms)]

@@ -1,4 +1,4 @@
-"""Tells whether a value behind the name of a secret is one, and not a placeholder, a reference, a type or code."""
+"""Tells secrets from other values behind the name of a secret: placeholders, references, types and code."""
 
 import re
 from enum import Enum

@@ -158,7 +158,7 @@ def _expected(headers: Headers, *, rewritten: bool) -> Headers:
 
 
 def _answers(before: Exchange, after: Exchange) -> Iterator[str]:
-    """Yield what is wrong with an answer; one that was cut off, or that the client did not wait for, is a part."""
+    """Yield what is wrong with an answer. Of one that is not whole, the client got the beginning, or none of it."""
     if not before.status:
         return
     if before.status != after.status:
