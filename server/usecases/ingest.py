@@ -164,7 +164,10 @@ def _prepare_one(index: int, incoming: IncomingMessage) -> _PreparedMessage:
 def _sort_out(
     prepared: Sequence[_PreparedMessage], known: Mapping[str, bytes]
 ) -> tuple[list[_PreparedMessage], list[str]]:
-    """Return the new messages, and the external ids that were sent again with different content."""
+    """Return the new messages, and the external ids that were sent again with different content.
+
+    A message whose words are forgotten has no content that another one could differ from.
+    """
     seen = dict(known)
     fresh: list[_PreparedMessage] = []
     conflicts: dict[str, None] = {}
@@ -172,7 +175,7 @@ def _sort_out(
         name = message.incoming.external_id
         if name not in seen:
             fresh.append(message)
-        elif seen[name] != message.digest:
+        elif seen[name] not in (message.digest, messages.FORGOTTEN):
             conflicts[name] = None
         seen.setdefault(name, message.digest)
     return fresh, list(conflicts)
