@@ -49,7 +49,7 @@ async def old_messages(connection: Connection, before: datetime, limit: int) -> 
 async def old_images(
     connection: Connection, before: datetime, tokens: int, after: tuple[str, int], limit: int
 ) -> list[tuple[str, int]]:
-    """Return some observed messages after another one that may have images; an image has at least this many tokens."""
+    """Return some observed messages after another one that may have images, of those with at least so many tokens."""
     values: dict[str, Any] = {"before": before, "tokens": tokens, "limit": limit, "bytes": _BYTES_AT_ONCE}
     values |= {"after_session": after[0], "after_seq": after[1]}
     return [(row[0], row[1]) for row in await (await connection.execute(SQL["old_images"], values)).fetchall()]

@@ -14,7 +14,6 @@ from esker.server.core.conversation.retention import Retained, Retention, withou
 from esker.server.core.errors import InvalidInput
 from esker.server.core.json_input import Json
 from esker.server.core.records import KINDS, Kind, Principal
-from esker.server.core.text.tokens import IMAGE_TOKENS
 from esker.server.db.database import Connection
 from esker.server.store import audit, hidden_calls, memories, messages, packs, retention, sessions, vectors
 from esker.server.usecases.authenticate import require_pool
@@ -25,6 +24,8 @@ from esker.server.usecases.parts import Parts
 MOST_DAYS = 36_500
 _BATCH = 500
 """Messages, passages or memories that are deleted in one transaction."""
+# Tokens of a message with an image, which has more unless it is only an address.
+_LEAST_TOKENS = 64
 
 
 async def get_retention(parts: Parts, pool_id: str) -> Retention:
@@ -131,7 +132,7 @@ async def _forget_images(parts: Parts, pool_id: str, before: datetime | None) ->
     total, after = 0, ("", 0)
     while before:
         async with parts.database.tenant(pool_id) as connection:
-            found = await retention.old_images(connection, before, IMAGE_TOKENS, after, _BATCH)
+            found = await retention.old_images(connection, before, _LEAST_TOKENS, after, _BATCH)
             if not found:
                 break
             # They are read under the lock, since they may be forgotten or masked until then.

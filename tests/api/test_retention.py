@@ -1,6 +1,7 @@
 """A pool keeps messages, images, passages and memories for as long as it is told to."""
 
 import asyncio
+from datetime import timedelta
 from typing import Any
 
 import httpx2
@@ -9,7 +10,7 @@ import pytest
 
 from esker.server.background import beside, keep_up, run_jobs
 from esker.server.core.conversation.hidden_calls import HiddenCalls
-from esker.server.core.conversation.retention import Retained, Retention
+from esker.server.core.conversation.retention import Retained, Retention, without_images
 from esker.server.core.records import Filter, Principal
 from esker.server.db.database import Database
 from esker.server.store import retention, sessions
@@ -85,6 +86,43 @@ async def test_old_images_go_and_the_words_beside_them_stay(parts: Parts, who: P
         parts, who.pool_id, session, [IncomingMessage("m1", "user", [{"type": "text", "text": FLOATS}, IMAGE])]
     )
     assert (again.duplicates, again.conflicts) == (1, [])
+
+
+@pytest.mark.parametrize(
+    "image",
+    [
+        {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}},
+        {"type": "input_image", "image_url": "data:image/png;base64,iVBORw0KGgo="},
+        {"type": "tool_result", "tool_use_id": "t1", "content": [{"type": "image", "data": "iVBORw0KGgo="}]},
+        {"type": "capture", "payload": {"screens": [IMAGE]}},
+    ],
+)
+def test_an_image_expires_in_every_spelling_and_at_any_depth(image: dict[str, Any]) -> None:
+    kept, count = without_images([{"type": "text", "text": FLOATS}, image])
+    assert (count, "iVBORw0KGgo=" in str(kept), FLOATS in str(kept)) == (1, False, True)
+
+
+def test_a_description_of_an_image_is_none() -> None:
+    call = {"type": "tool_use", "id": "t1", "name": "Draw", "input": {"type": "image", "width": 3}}
+    assert without_images([call]) == ([call], 0)
+
+
+async def test_a_time_to_come_keeps_nothing_longer(parts: Parts, who: Principal, clock: FakeClock) -> None:
+    later = clock() + timedelta(days=9_000)
+    opened = await open_session(parts, who.pool_id, SessionRequest("api", "s1"))
+    await ingest(parts, who.pool_id, opened.id, [IncomingMessage("m1", "user", FLOATS, sent_at=later)])
+    async with beside("jobs", lambda: run_jobs(parts)):
+        await observe(parts, who.pool_id, opened.id, wait=True)
+    clock.advance(days=10)
+    assert await kept(parts, who, passages_days=9, memories_days={"observation": 9}) == Retained(passages=1, memories=1)
+
+
+async def test_a_message_that_lost_its_words_can_be_sent_again(parts: Parts, who: Principal, session: str) -> None:
+    await kept(parts, who, messages_days=9)
+    again = await ingest(parts, who.pool_id, session, [IncomingMessage("m1", "user", FLOATS)])
+    assert (again.duplicates, again.conflicts) == (1, [])
+    [message] = await list_messages(parts, who.pool_id, session, after=0, limit=10)
+    assert FLOATS not in str(message.content)
 
 
 async def test_an_image_goes_from_the_message_as_it_is_when_its_session_is_locked(

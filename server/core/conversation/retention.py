@@ -9,6 +9,8 @@ from esker.server.core.records import Kind
 
 EXPIRED_IMAGE: Block = {"type": "text", "text": "[image expired]"}
 """Replaces an image."""
+# The members of which an image has one: in the Messages API, in MCP, and in chat completions and the Responses API.
+_DATA = frozenset(("source", "data", "image_url", "file_id"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,15 +42,15 @@ class Retained:
 
 
 def without_images(content: Json) -> tuple[Json, int]:
-    """Return content blocks with a note in place of each image, also in tool results, and the number of images."""
+    """Return content blocks with a note in place of each image, at any depth, and the number of images."""
     match content:
         case list():
             parts = [without_images(part) for part in content]
             return [part for part, _ in parts], sum(count for _, count in parts)
-        case {"type": "image"}:
+        case {"type": "image" | "image_url" | "input_image"} if not _DATA.isdisjoint(content):
             return dict(EXPIRED_IMAGE), 1
-        case {"type": "tool_result", "content": inner}:
-            kept, count = without_images(inner)
-            return {**content, "content": kept}, count
+        case dict():
+            members = {key: without_images(item) for key, item in content.items()}
+            return {key: item for key, (item, _) in members.items()}, sum(count for _, count in members.values())
         case _:
             return content, 0

@@ -21,7 +21,7 @@ WHERE least(m.sent_at, m.received_at) < %(before)s AND m.content_hash <> '\x' AN
 LIMIT %(limit)s
 
 -- name: old_images
--- Some observed messages that were said before a time and may have images; an image costs at least `tokens` tokens.
+-- Some observed messages that were said before a time and may have images; one has at least `tokens` tokens.
 -- About `bytes` stored bytes are returned at a time.
 SELECT session_id, seq FROM (
     SELECT m.session_id, m.seq, sum(pg_column_size(m.content)) OVER (ORDER BY m.session_id, m.seq ROWS UNBOUNDED PRECEDING)
@@ -29,7 +29,7 @@ SELECT session_id, seq FROM (
     FROM messages m JOIN sessions s ON s.id = m.session_id
     WHERE (m.session_id, m.seq) > (%(after_session)s, %(after_seq)s::bigint) AND m.tokens >= %(tokens)s
       AND least(m.sent_at, m.received_at) < %(before)s AND m.content_hash <> '\x' AND m.seq <= s.observed_seq
-      AND m.content::text LIKE '%%"type": "image"%%'
+      AND (m.content::text LIKE '%%"type": "image%%' OR m.content::text LIKE '%%"type": "input_image"%%')
     ORDER BY m.session_id, m.seq
     LIMIT %(limit)s
 ) AS old WHERE bytes_before < %(bytes)s ORDER BY session_id, seq
@@ -47,12 +47,13 @@ FROM jsonb_to_recordset(%(rows)s::jsonb) AS new (session_id text, seq bigint, co
 WHERE m.session_id = new.session_id AND m.seq = new.seq AND m.content_hash <> '\x'
 
 -- name: delete_old_passages
--- Delete some passages that were said before a time, and return their ids and the numbers of their vectors.
+-- Delete some passages that were said or cut before a time, and return their ids and the numbers of their vectors. A
+-- client may have said them with a time to come.
 WITH held AS (
-    SELECT id FROM passages WHERE said_to < %(before)s ORDER BY id LIMIT %(limit)s FOR UPDATE
+    SELECT id FROM passages WHERE least(said_to, created_at) < %(before)s ORDER BY id LIMIT %(limit)s FOR UPDATE
 )
 DELETE FROM passages p USING held WHERE p.id = held.id RETURNING p.id, p.number
 
 -- name: old_memories
--- Some memories of a kind that were said before a time.
-SELECT id FROM memories WHERE kind = %(kind)s AND said_at < %(before)s ORDER BY id LIMIT %(limit)s
+-- Some memories of a kind that were said or written before a time. A client may have said it with a time to come.
+SELECT id FROM memories WHERE kind = %(kind)s AND least(said_at, created_at) < %(before)s ORDER BY id LIMIT %(limit)s
