@@ -140,6 +140,11 @@ def _unusable(directory: Path, error: OSError) -> Misconfigured:
         return Misconfigured(
             f"The data directory {directory} is on a read-only file system.", hint=f"Mount it read-write, or {_OTHER}"
         )
+    if error.errno in (errno.EEXIST, errno.ENOTDIR):
+        return Misconfigured(
+            f"The data directory {directory} cannot be made: something else than a directory is in its place.",
+            hint=_OTHER.replace("choose", "Choose"),
+        )
     return Misconfigured(
         f"The data directory {directory} cannot be used: {error.filename or directory}: {error.strerror}.",
         hint=_OTHER.replace("choose", "Choose"),

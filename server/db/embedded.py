@@ -209,6 +209,8 @@ def _open(directory: Path, settings: Mapping[str, str]) -> Cluster:
         _initialise(directory)
     elif not postmaster.find(directory):
         hand_over(directory)
+        # Postgres refuses a directory that others may enter, as one is after a copy to a file system without modes.
+        directory.chmod(0o700)
     _check_version(directory)
     return Cluster(directory, _socket_directory(directory), settings)
 

@@ -17,6 +17,7 @@ import psutil
 
 from esker.server.core.errors import Misconfigured, Unavailable
 from esker.server.db import programs
+from esker.server.db.start_failures import start_failure
 
 _START_SECONDS = 120.0  # recovery after a crash takes long
 _STOP_SECONDS = 60.0
@@ -27,6 +28,7 @@ _PATIENCE_SECONDS = 75.0
 _PAUSE_SECONDS = 0.02
 _PAUSE_BETWEEN_STARTS_SECONDS = 0.25
 _STATUS_LINE = 7
+_READ_BYTES = 20_000
 _LONGEST_LOG_BYTES = 16 * 1024 * 1024
 
 
@@ -56,12 +58,15 @@ def start(
         # Left by a server that has ended, or copied with the directory.
         _remove(directory / "postmaster.pid")
         _remove(sockets / ".s.PGSQL.5432.lock")
+        log = directory / "log"
+        logged = log.stat().st_size if log.exists() else 0
         process = _launch(directory, sockets, settings)
         if _answers(process, directory, seconds):
             return process
-        reason = _last_failure(directory / "log")
-        if _STILL_ENDING not in reason or time.monotonic() > deadline:
-            raise Unavailable(f"Postgres does not start: {reason}", hint=f"Its log is {directory / 'log'}.")
+        failure = start_failure(_lines_since(log, logged))
+        if _STILL_ENDING not in failure.reason or time.monotonic() > deadline:
+            hint = " ".join(filter(None, (failure.hint, f"Its log is {log}.")))
+            raise Unavailable(f"Postgres does not start: {failure.reason}", hint=hint)
         time.sleep(_PAUSE_BETWEEN_STARTS_SECONDS)
 
 
@@ -149,10 +154,11 @@ def _pid_lines(directory: Path) -> list[str]:
     return (directory / "postmaster.pid").read_text(encoding="utf-8", errors="replace").splitlines()
 
 
-def _last_failure(log: Path) -> str:
-    """Return the last fatal error in the server's log."""
+def _lines_since(log: Path, position: int) -> list[str]:
+    """Return the last lines of the server's log that were written after a position in bytes."""
     try:
-        lines = log.read_text(encoding="utf-8", errors="replace")[-20_000:].splitlines()
+        with log.open("rb") as file:
+            file.seek(max(position, log.stat().st_size - _READ_BYTES))
+            return file.read().decode("utf-8", "replace").splitlines()
     except OSError:
-        return "its log is missing"
-    return next((line.partition("FATAL:")[2].strip() for line in reversed(lines) if "FATAL:" in line), "unknown")
+        return ["its log is missing"]

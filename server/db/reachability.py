@@ -45,6 +45,13 @@ _PHRASES: tuple[tuple[tuple[str, ...], Words], ...] = (
         _REFUSED_LOGIN,
     ),
     (
+        ("invalid page", "could not read block", "could not open file"),
+        Words(
+            "Files of the database are damaged or missing.",
+            "Check the disk, and bring back a backup with `esker restore`. The log of Postgres names the files.",
+        ),
+    ),
+    (
         ("could not translate host name", "failed to resolve host"),
         Words("The name of the database's host is not known.", "Check the host in ESKER_DATABASE_URL."),
     ),

@@ -7,13 +7,14 @@ import json
 import os
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 import tempfile
 import threading
 import urllib.error
 import urllib.request
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ import pytest
 
 from esker.server.app import make_parts
 from esker.server.core.clock import system_clock
+from esker.server.core.config.local_token import own_token
 from esker.server.core.config.settings import Settings
 from esker.server.core.errors import Misconfigured, Unavailable
 from esker.server.core.stop_signals import stop_signals
@@ -343,7 +345,7 @@ def test_an_unusable_data_directory_is_explained(nothing: Path) -> None:
     nothing.parent.joinpath("file").write_text("x")
     refused = esker("serve", "--port", "0", "--data-dir", str(nothing.parent / "file" / "data"))
     assert refused.returncode == 1
-    assert "cannot be used" in refused.stderr
+    assert "something else than a directory is in its place" in refused.stderr
     assert "Traceback" not in refused.stderr
 
 
@@ -385,6 +387,58 @@ def test_a_damaged_version_of_postgres_is_explained(nothing: Path, found: bytes)
     with pytest.raises(Misconfigured, match="PG_VERSION is damaged") as refused, embedded(nothing, "serve"):
         pass
     assert "backup" in (refused.value.hint or "")
+
+
+def _without_control_file(postgres: Path) -> None:
+    (postgres / "global/pg_control").unlink()
+
+
+def _without_log(postgres: Path) -> None:
+    for file in filter(Path.is_file, (postgres / "pg_wal").iterdir()):
+        file.unlink()
+
+
+def _with_a_wrong_setting(postgres: Path) -> None:
+    with (postgres / "postgresql.conf").open("a") as file:
+        file.write("\nnonsense = 7\n")
+
+
+def _without_memory(postgres: Path) -> None:
+    with (postgres / "postgresql.conf").open("a") as file:
+        file.write("\nhuge_pages = on\n")
+
+
+@pytest.mark.parametrize(
+    ("damage", "reason", "way_out"),
+    [
+        (_without_control_file, "pg_control", "esker restore"),
+        pytest.param(_without_log, "checkpoint record", "esker restore", marks=pytest.mark.slow),
+        (_with_a_wrong_setting, 'parameter "nonsense" in file', "Mend the file"),
+        pytest.param(_without_memory, "shared memory", "--shm-size", marks=pytest.mark.slow),
+    ],
+)
+def test_a_postgres_that_does_not_start_says_why_and_what_to_do(
+    data_dir: Path, damage: Callable[[Path], None], reason: str, way_out: str
+) -> None:
+    damage(data_dir / "postgres")
+    with pytest.raises(Unavailable, match=reason) as refused, embedded(data_dir, "serve"):
+        pass
+    assert way_out in (refused.value.hint or "")
+    assert str(data_dir / "postgres/log") in (refused.value.hint or "")
+
+
+@pytest.mark.parametrize("content", [b"", b"\xff\0"])
+def test_a_damaged_local_token_is_made_anew(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "token").write_bytes(content)
+    token = own_token(tmp_path)
+    assert own_token(tmp_path) == token == (tmp_path / "token").read_text().strip()
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o000])
+def test_a_data_directory_with_a_wrong_mode_is_closed_to_others_again(data_dir: Path, mode: int) -> None:
+    (data_dir / "postgres").chmod(mode)
+    with embedded(data_dir, "serve"):
+        assert stat.S_IMODE((data_dir / "postgres").stat().st_mode) == 0o700
 
 
 @pytest.mark.slow

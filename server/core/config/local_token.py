@@ -26,9 +26,9 @@ _FILE = "token"
 def own_token(directory: Path) -> str:
     """Return the token in a data directory, which the caller holds; it is made if there is none. Raises OSError."""
     path = directory / _FILE
-    with suppress(FileNotFoundError):
+    with suppress(FileNotFoundError, UnicodeDecodeError):
         path.chmod(0o600)
-        # A crash of the machine may leave an empty file.
+        # A crash of the machine may leave an empty file, or one with other bytes.
         if token := path.read_text(encoding="ascii").strip():
             return token
     fresh = directory / f"{_FILE}.{os.getpid()}"
