@@ -40,6 +40,7 @@ class ModelServer:
     headers: list[dict[str, str]] = field(default_factory=list[dict[str, str]])
     answers: list[ScriptedAnswer | Script] = field(default_factory=list[ScriptedAnswer | Script])
     arrived: asyncio.Event = field(default_factory=asyncio.Event)
+    awaited: list[asyncio.Event] = field(default_factory=list[asyncio.Event])
 
     def say(self, *answers: ScriptedAnswer | Script | dict[str, Any] | str) -> None:
         """Set the answers; a dict is said as JSON."""
@@ -54,6 +55,11 @@ class ModelServer:
         self.headers.clear()
         self.answers.clear()
         self.arrived = asyncio.Event()
+
+    def release(self) -> None:
+        """Give every answer that waits; a server that still answers would end late."""
+        for event in self.awaited:
+            event.set()
 
     def environment(self) -> dict[str, str]:
         """Return the settings of a server that asks this model."""
@@ -125,6 +131,7 @@ class ModelServer:
         answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
         scripted = answer if isinstance(answer, ScriptedAnswer) else answer(body)
         if scripted.wait_for:
+            self.awaited.append(scripted.wait_for)
             await scripted.wait_for.wait()
         return scripted, body
 
@@ -162,3 +169,4 @@ async def model_server() -> AsyncGenerator[ModelServer]:
     async with serving_app(app) as url:
         server.url = url
         yield server
+        server.release()
