@@ -25,11 +25,11 @@ demo: $(RUNTIME)
 serve: $(RUNTIME)
 	@exec $(BIN)/esker serve
 
-# A test waits for sockets and for Postgres; four processes keep two cores busy meanwhile. Tests are compiled once, which
+# A test waits for sockets and for Postgres; six processes keep two cores busy meanwhile. Tests are compiled once, which
 # would take ten seconds of every run.
 test: export PYTHONDONTWRITEBYTECODE =
 test: $(DEV)
-	$(BIN)/python -m pytest -n 4 $(ARGS)
+	$(BIN)/python -m pytest -n 6 $(ARGS)
 
 # Real agent CLIs from npm, some 1.5 GB below CLIENTS, against a scripted model, with hooks and through the gateway;
 # `ARGS="--client pi --json"` for one.

@@ -99,11 +99,11 @@ class ForkedRun:
     def _give(self, process: _Process) -> None:
         """Give the process the next batch; an empty one is the last.
 
-        Every other process begins with the files that import torch, and the rest help only at the end.
+        One process of three begins with the files that import torch, and the others help only at the end.
         """
         if process.batches and not process.batches[-1]:
             return
-        waiting = self._light or self._heavy if process.number % 2 else self._heavy or self._light
+        waiting = self._light or self._heavy if process.number % 3 else self._heavy or self._light
         batch = waiting.popleft() if waiting else deque[int]()
         process.batches.append(batch)
         with suppress(BrokenPipeError, ConnectionResetError):  # `_hear` notices its end
