@@ -43,14 +43,16 @@ _OWNER = (
     " tables, extensions and roles."
 )
 
-# Migrations 3, 5, 10, 11 and 20 were edited after they had been applied. Both wordings give the same schema, so both
-# checksums are accepted.
+# Migrations 3, 5, 10, 11, 20, 21 and 22 were edited after they had been applied. Both wordings give the same schema,
+# that of 21 together with migration 28, so both checksums are accepted.
 _FORMER_CHECKSUMS = {
     3: "8be57d4a72677c0301959f33574457d6c1432f47fe9ca058a231718e1301ec05",
     5: "ef85c3b82f026cc87fbc16652e126dc7c978b97291ff61cfc885ec53119f041c",
     10: "a84d34b35c764857d14ab2a13e11fbd156bad9f6f49b7a2822cb23a6164f7348",
     11: "16711c0a0bcd5fb3c33556b58b477cba1c8fc0648e71844813e7fb10b67cd876",
     20: "b98c203d4f1bb52354df075e809f64677b9707dff61f1d0fb032d9549e116a58",
+    21: "57daa3816376186a31c8e7dc3d9ce6dfe7fbdc25761afee92a31e104cfc95dd1",
+    22: "b93681e809f8b636c6763ead454ced18241d8ab3f449c184ed4002bbcb25873c",
 }
 
 

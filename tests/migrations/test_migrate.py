@@ -46,6 +46,7 @@ DONE = {
     25: "799759de0319cf0c152105e058c8729b70665378f7eb13f216e3c283c6d230f3",
     26: "5dc7fd617b9bab949f17322e6475e59585b2c4792e64482157562802860debd1",
     27: "7baaac9ee6e1f90457948e7a6949b483a745a2b7bb305e1106503a4e0bbbdf90",
+    28: "097d524a75efd18531f2d39c861bc5386a7aeca64f740e2bad53896e2aaf6218",
 }
 
 
@@ -67,29 +68,42 @@ def test_released_migrations_are_never_edited() -> None:
     assert {migration.version: migration.checksum for migration in migrations()} == DONE
 
 
-# Checksums of migrations 3, 5, 10, 11 and 20 before they were edited; some databases have them.
-FORMER_CHECK5dc7fd617b9bab949f17322e6475e59585b2c4792e64482157562802860debd1S = {
+# Checksums of migrations 3, 5, 10, 11, 20, 21 and 22 before they were edited; some databases have them.
+FORMER_CHECKSUMS = {
     3: "8be57d4a72677c0301959f33574457d6c1432f47fe9ca058a231718e1301ec05",
     5: "ef85c3b82f026cc87fbc16652e126dc7c978b97291ff61cfc885ec53119f041c",
     10: "a84d34b35c764857d14ab2a13e11fbd156bad9f6f49b7a2822cb23a6164f7348",
     11: "16711c0a0bcd5fb3c33556b58b477cba1c8fc0648e71844813e7fb10b67cd876",
     20: "b98c203d4f1bb52354df075e809f64677b9707dff61f1d0fb032d9549e116a58",
+    21: "57daa3816376186a31c8e7dc3d9ce6dfe7fbdc25761afee92a31e104cfc95dd1",
+    22: "b93681e809f8b636c6763ead454ced18241d8ab3f449c184ed4002bbcb25873c",
 }
 
 
 def test_a_former_wording_of_a_migration_is_accepted(empty_url: str) -> None:
     migrate(empty_url)
     with psycopg.connect(empty_url, autocommit=True) as connection:
-        for version, checksum in FORMER_CHECK5dc7fd617b9bab949f17322e6475e59585b2c4792e64482157562802860debd1S.items():
+        for version, checksum in FORMER_CHECKSUMS.items():
             connection.execute("UPDATE schema_migrations SET checksum = %s WHERE version = %s", (checksum, version))
     assert pending(empty_url) == []
     with psycopg.connect(empty_url, autocommit=True) as connection:
-        connection.execute(
-            "UPDATE schema_migrations SET checksum = %s WHERE version = 4",
-            (FORMER_CHECK5dc7fd617b9bab949f17322e6475e59585b2c4792e64482157562802860debd1S[3],),
-        )
+        connection.execute("UPDATE schema_migrations SET checksum = %s WHERE version = 4", (FORMER_CHECKSUMS[3],))
     with pytest.raises(Misconfigured, match="0004 was changed"):
         pending(empty_url)
+
+
+def test_the_index_of_the_first_wording_of_migration_21_becomes_that_of_today(empty_url: str) -> None:
+    definition = "SELECT pg_get_indexdef('memories_live'::regclass)"
+    with psycopg.connect(empty_url, autocommit=True) as connection:
+        migrate(empty_url)
+        today = connection.execute(definition).fetchone()
+        connection.execute("DROP INDEX memories_live")
+        connection.execute(
+            "CREATE INDEX memories_live ON memories (pool_id, kind, project, said_at) WHERE superseded_at IS NULL"
+        )
+        connection.execute("DELETE FROM schema_migrations WHERE version = 28")
+        migrate(empty_url)
+        assert connection.execute(definition).fetchone() == today
 
 
 def test_psql_can_apply_every_file(cluster: Cluster, empty_url: str) -> None:
