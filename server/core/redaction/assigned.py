@@ -60,7 +60,9 @@ _LINE_START = Pattern(
     r"(?:[ \t+>-]{0,40}|[ \t]{0,20}\d{1,6}[ \t:|]{1,8})"
     r"(?:(?:export|set|local|declare(?: -\w+)?|readonly|env|typeset|Environment=|ENV|ARG)[ \t]{0,4})?[\"']?\Z"
 )
-_SETTER = Pattern(r"(?i)(?:\bset -\w{1,4}|\bsetx|\bsetenv|\bENV|\bARG|\bSetEnv|\bfastcgi_param|\benv)[ \t]{1,8}\Z")
+_SETTER = Pattern(
+    r"(?i)(?:\bset -\w{1,4}|\bconfig set|\bsetx|\bsetenv|\bENV|\bARG|\bSetEnv|\bfastcgi_param|\benv)[ \t]{1,8}\Z"
+)
 _TYPE_NAME = Pattern(r"(?:[A-Z][a-z]+){1,6}\Z|_?[a-z]+(?:_[a-z]+)+\W{0,3}\Z")
 _CALLED = Pattern(r"[A-Za-z_][\w.]{0,60}[(\[]")
 

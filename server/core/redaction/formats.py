@@ -2,13 +2,15 @@
 
 import re
 import tomllib
-from collections.abc import Iterator
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from importlib.resources import files
+from itertools import accumulate
 from typing import NamedTuple, cast
 
 from esker.server.core.redaction.patterns import Pattern
-from esker.server.core.redaction.scan import Scan
+from esker.server.core.redaction.scan import Scan, places
 from esker.server.core.redaction.spans import MASK, Span
 
 _DIGIT = Pattern(r"[0-9]")
@@ -20,7 +22,7 @@ _LONG_RUN = Pattern(r"[A-Za-z]{16}")
 # A part may be followed by a part or two, a signature of which may be missing.
 _PARTS = Pattern(r"[\w-]++(?=\.)", re.ASCII)
 _FOLLOWING_PARTS = Pattern(r"(?:\.[\w-]{4,}+){1,4}+(?:\.(?=\W|\Z))?", re.ASCII)
-_LETTERS_AND_DIGITS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789")
+_BEGINNING = Pattern(r"(?<![A-Za-z0-9])[^\n]{2}")
 # Characters before the literal text of a format in which its beginning is looked for.
 _MOST_BEFORE = 120
 
@@ -77,11 +79,26 @@ def _prefixed(kind: str, entry: str) -> _Format:
 def known_formats(scan: Scan) -> Iterator[Span]:
     """Yield the tokens of known formats in a text; each of them is a long word, or part of one."""
     words = [(place, word) for place, word in scan.long_words if _may_hold_token(word)]
-    if words:
-        joined = "\n".join(word for _, word in words)
-        for known in _formats():
-            if known.literal in joined:
-                yield from _in_words(known, words)
+    if not words:
+        return
+    joined = "\n".join(word for _, word in words)
+    begins = list(accumulate((len(word) + 1 for _, word in words), initial=0))
+    beginnings = _beginnings(joined)
+    for known in _formats():
+        found = beginnings.get(known.literal[:2], ()) if known.bounded else places(joined, known.literal)
+        for start, end, kind in _tokens(known, joined, found):
+            index = bisect_right(begins, start) - 1
+            moved = words[index][0] - begins[index]
+            yield Span(start + moved, end + moved, kind)
+
+
+def _beginnings(joined: str) -> Mapping[str, list[int]]:
+    """Return the places that follow no letter or digit, by their first two characters and by their first."""
+    found: dict[str, list[int]] = {}
+    for place in _BEGINNING.finditer(joined):
+        found.setdefault(place[0], []).append(place.start())
+        found.setdefault(place[0][0], []).append(place.start())
+    return found
 
 
 def web_tokens(scan: Scan) -> Iterator[Span]:
@@ -110,28 +127,19 @@ def _may_hold_token(word: str) -> bool:
     )
 
 
-def _in_words(known: _Format, words: list[tuple[int, str]]) -> Iterator[Span]:
-    for offset, word in words:
-        if known.literal in word:
-            yield from (Span(offset + start, offset + end, kind) for start, end, kind in _tokens(known, word))
-
-
-def _tokens(known: _Format, text: str) -> Iterator[Span]:
-    body = _pattern(known.body)
-    place = text.find(known.literal)
-    while place >= 0:
-        found = None if _is_glued(known, text, place) else body.match(text, place + len(known.literal))
+def _tokens(known: _Format, text: str, found_at: Iterable[int]) -> Iterator[Span]:
+    """Yield the tokens of a format in lines, whose literal text may begin at some places in order."""
+    body, done = _pattern(known.body), 0
+    for place in found_at:
+        if place < done or not text.startswith(known.literal, place):
+            continue
+        found = body.match(text, place + len(known.literal))
         start = _beginning(known, text, place) if found else None
         if found and start is not None:
             if _varies(text[start : found.end()], known.literal):
                 yield Span(start, found.end(), known.kind)
             # A part of a token varies no more than all of it, so no other token begins inside.
-            place = found.end() - 1
-        place = text.find(known.literal, place + 1)
-
-
-def _is_glued(known: _Format, text: str, place: int) -> bool:
-    return known.bounded and place > 0 and text[place - 1] in _LETTERS_AND_DIGITS
+            done = found.end()
 
 
 def _beginning(known: _Format, word: str, place: int) -> int | None:

@@ -1,18 +1,11 @@
 """Tells random letters and digits from words, names and hashes by how often their classes change."""
 
-from itertools import pairwise
-
 from esker.server.core.redaction.patterns import Pattern
 
 # Changes between small letters, capitals and digits in each character; random text has 0.6, words have 0.1 to 0.3.
 _LEAST_CHANGES = 0.34
-_CLASSES = str.maketrans(
-    {
-        **dict.fromkeys("abcdefghijklmnopqrstuvwxyz", "a"),
-        **dict.fromkeys("ABCDEFGHIJKLMNOPQRSTUVWXYZ", "A"),
-        **dict.fromkeys("0123456789", "0"),
-    }
-)
+_RUN = Pattern(r"[a-z]+|[A-Z]+|[0-9]+|[^A-Za-z0-9]+")
+_MIXED = Pattern(r"(?=.{0,199}[a-z])(?=.{0,199}[A-Z]).{0,199}[0-9]")
 # The part of a name of a class that its words make up; in random letters and digits it is a fifth.
 _WORD = Pattern(r"[A-Z]?[a-z]{3,}")
 _MOST_WORDS = 0.55
@@ -26,9 +19,9 @@ _LEAST_CHANGES_OF_ONE_CASE = 0.2
 def is_random(word: str) -> bool:
     """Whether small letters, capitals and digits change as often as in random text."""
     judged = word[:_JUDGED].replace("_", "").replace("-", "")
-    mixed = set(judged.translate(_CLASSES)).issuperset("0aA")
-    words = sum(map(len, _WORD.findall(judged)))
-    return mixed and changes(judged) >= _LEAST_CHANGES * len(judged) and words < _MOST_WORDS * len(judged)
+    if not _MIXED.match(judged) or changes(judged) < _LEAST_CHANGES * len(judged):
+        return False
+    return sum(map(len, _WORD.findall(judged))) < _MOST_WORDS * len(judged)
 
 
 def is_random_in_one_case(word: str) -> bool:
@@ -43,4 +36,4 @@ def is_random_in_one_case(word: str) -> bool:
 
 def changes(word: str) -> int:
     """Return how often a small letter, a capital or a digit follows one of the others."""
-    return sum(one != other for one, other in pairwise(word.translate(_CLASSES)))
+    return max(0, len(_RUN.findall(word)) - 1)

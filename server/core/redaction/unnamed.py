@@ -17,7 +17,7 @@ from esker.server.core.redaction.spans import RANDOM, Span
 
 _LEAST = 20
 # A shorter word that nothing announces may be an identifier.
-_LEAST_UNANNOUNCED = 24
+_LEAST_UNANNOUNCED = 23
 # The last signs of a word pad base64, and end a sentence.
 _VALUE = Pattern(
     r"(?:(?P<name>[\w$.#-]{1,60}+)[=:])?(?P<value>(?:[A-Za-z0-9_]{1,40}\.){0,3}+(?P<body>[A-Za-z0-9_-]{20,256}+)"
@@ -26,9 +26,12 @@ _VALUE = Pattern(
 )
 _NAME = Pattern(
     r"(?:(?P<word>[A-Za-z]{2,20})[ -])?(?P<name>[\w$.#-]{1,60})[\]\"'`\\]{0,9}\s{0,9}"
-    r"(?:=>|:=|[:=])\s{0,9}[\\\"'`]{0,9}\Z",
+    r"(?:=>|:=|[:=|])\s{0,9}[\\\"'`]{0,9}\Z",
     re.ASCII,
 )
+# A sign stands between a name and its value, with these characters around it.
+_SIGNS = ("=", ":", "|", ">")
+_BETWEEN = " \t\r\f\v\\\"'`"
 _PREFIX = Pattern(r"([A-Za-z][A-Za-z0-9]{0,11})[_-]")
 # Hexadecimal digits and UUIDs are keys where a client is made of them.
 _HEXADECIMAL = Pattern(r"(?i)(?:[a-z]{1,4}-)?(?:[0-9a-f]{32,64}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\Z")
@@ -65,7 +68,8 @@ def _is_secret(text: str, start: int, found: re.Match[str]) -> bool:
     if not mixed and not is_random_in_one_case(found["body"]):
         return bool(_HEXADECIMAL.match(found["value"]) and _CALL.search(text[max(0, start - _NEAR) : start]))
     before = text[max(0, start - _BEFORE) : start].rpartition("\n")[2]
-    named = None if found["name"] else _NAME.search(before)
+    signed = before.rstrip(_BETWEEN).endswith(_SIGNS)
+    named = _NAME.search(before) if signed and not found["name"] else None
     name = found["name"] or (named["name"] if named else "")
     words = [*words_of(name), *words_of(named["word"] or "")] if named else words_of(name)
     words = words or [word.lower() for word in _WORD.findall(before[-_NEAR:])]
@@ -74,9 +78,11 @@ def _is_secret(text: str, start: int, found: re.Match[str]) -> bool:
     length, end = len(found["value"]), start + found.end()
     if found["padding"] and length in _PADDED_HASHES:
         return False
-    if name or _is_announced(before[-_NEAR:] + " " + text[end : end + _NEAR].partition("\n")[0]):
+    if name or (
+        mixed and length >= _LEAST_UNANNOUNCED and length not in _BARE_HASHES and not _in_data(text, start, end)
+    ):
         return True
-    return mixed and length >= _LEAST_UNANNOUNCED and length not in _BARE_HASHES and not _in_data(text, start, end)
+    return _is_announced(before[-_NEAR:] + " " + text[end : end + _NEAR].partition("\n")[0])
 
 
 def _in_data(text: str, start: int, end: int) -> bool:
@@ -89,13 +95,16 @@ def _is_announced(line: str) -> bool:
     words = set(_WORD.findall(lowered))
     if words & word_set("unnamed", "announcing") or any(strength_of(word) >= Strength.TOKEN for word in words):
         return True
-    return any(name in lowered for name in _names())
+    single, others = _names()
+    return not words.isdisjoint(single) or any(
+        name in lowered for name in others if not lowered.isascii() or name.isascii()
+    )
 
 
 @cache
-def _names() -> tuple[str, ...]:
-    """Return the names of secrets in languages other than English."""
+def _names() -> tuple[frozenset[str], tuple[str, ...]]:
+    """Return the names of secrets in languages other than English: single words in ASCII, and all others."""
     tables = (word_table("prose.names"), word_table("prose.others"))
-    return tuple(
-        {name.lower() for table in tables for language, names in table.items() if language != "en" for name in names}
-    )
+    names = {name.lower() for table in tables for language, some in table.items() if language != "en" for name in some}
+    single = frozenset(name for name in names if name.isascii() and name.isalpha())
+    return single, tuple(names - single)
