@@ -222,7 +222,7 @@ def test_a_memory_in_a_passage_that_the_caller_has_is_seen() -> None:
 def test_a_passage_shows_no_memory_whose_words_it_may_lack() -> None:
     row = observation("The river.", seq=2)
     candidates = [found("memory", row.id, 1.5), found("passage", "psg_1", 2.5)]
-    long = passage("psg_1", 1, 3, text="user: " + "The river rises. " * 500)
+    long = passage("psg_1", 1, 3, text="user: " + "The river rises. " * 500, tokens=2_000)
     for window, said_in in (
         (long, {("ses_1", 2)}),
         (passage("psg_1", 1, 3), {("ses_1", 2), ("ses_1", 4)}),
@@ -397,7 +397,8 @@ def test_a_question_of_a_time_alone_gives_each_text_twice_the_floor() -> None:
 
 def test_at_most_300_tokens_of_a_passage_are_shown() -> None:
     words = " ".join(f"word{number}" for number in range(1_000))
-    [hit] = chosen([found("passage", "psg_1", 2.0)], windows=[passage("psg_1", text=f"user: {words}")]).hits
+    window = passage("psg_1", text=f"user: {words}", tokens=estimate_tokens(words))
+    [hit] = chosen([found("passage", "psg_1", 2.0)], windows=[window]).hits
     assert 200 < estimate_tokens(hit.content) <= 300
     assert hit.truncated
 

@@ -175,7 +175,7 @@ def above_floor(found: Sequence[RankedCandidate]) -> tuple[list[RankedCandidate]
 
 def best_first(found: Iterable[RankedCandidate]) -> list[RankedCandidate]:
     """Return candidates best first; ties: the one that was written last."""
-    return sorted(sorted(found, key=lambda one: one.id, reverse=True), key=lambda one: -one.relevance)
+    return sorted(found, key=lambda one: (one.relevance, one.id), reverse=True)
 
 
 def best_of_each(found: Iterable[RankedCandidate]) -> list[RankedCandidate]:
@@ -212,9 +212,11 @@ def choose(
         relevance_of[shown.id] = relevance = max(by_id[row.id].relevance for row in (shown, *others))
         hits.append(_memory_hit(shown, others, texts, relevance, by_id[shown.id].parts, now))
         left_out += [_left_out(by_id[other.id], "says the same", shown.id) for other in others]
+    sayings = [(hit, said) for hit in hits if _can_cover(hit) and (said := _messages(hit, texts))]
     for one in (one for one in relevant if one.tier == "passage"):
         passage = texts.passages[one.id]
-        if memory := next((hit for hit in hits if _covers(hit, relevance_of[hit.id], passage, one, texts)), None):
+        covering = (hit for hit, said in sayings if _covers(hit, said, relevance_of[hit.id], passage, one, texts))
+        if memory := next(covering, None):
             memory.passages.append(passage.id)
             # The memory inherits the relevance of the passage it covers.
             relevance_of[memory.id] = max(relevance_of[memory.id], one.relevance)
@@ -298,15 +300,24 @@ def _closeness(one: RankedCandidate, texts: CandidateTexts, window: Window) -> f
     return closeness(passage.said_from, passage.said_from, passage.said_to, window)
 
 
-def _covers(hit: Hit, relevance: float, passage: Passage, one: RankedCandidate, texts: CandidateTexts) -> bool:
-    """Whether a hit is shown instead of a passage that it was taken from.
+def _can_cover(memory: Hit) -> bool:
+    """Whether a memory may be shown instead of its passage: in that of a question or a problem may be the answer."""
+    return memory.category != "issue" and not _is_question(memory)
 
-    It is about as relevant or has most of its words. A question or the report of a problem is not: the answer may be in
-    the passage.
+
+def _covers(
+    hit: Hit,
+    said: Collection[tuple[str, int]],
+    relevance: float,
+    passage: Passage,
+    one: RankedCandidate,
+    texts: CandidateTexts,
+) -> bool:
+    """Whether a memory from messages that were `said` is shown instead of a passage that it was taken from.
+
+    It is about as relevant or has most of its words.
     """
-    if hit.tier == "passage" or hit.category == "issue" or _is_question(hit):
-        return False
-    if not any(_is_in(said, passage) for said in _messages(hit, texts)):
+    if not any(_is_in(each, passage) for each in said):
         return False
     times = sum(any(_is_in((each.session_id or "", seq), passage) for seq in each.seqs) for each in hit.sources)
     is_most = max(1, times) * estimate_tokens(hit.content) >= _MOST_OF_PASSAGE * passage.tokens
@@ -416,7 +427,8 @@ def _memory_hit(
 
 
 def _passage_hit(passage: Passage, one: RankedCandidate, query_terms: Sequence[str], now: datetime) -> Hit:
-    content = excerpt(passage.text, query_terms, _PASSAGE_TOKENS)
+    is_short = passage.tokens <= _PASSAGE_TOKENS
+    content = passage.text if is_short else excerpt(passage.text, query_terms, _PASSAGE_TOKENS)
     return Hit(
         id=passage.id,
         tier="passage",
