@@ -10,7 +10,7 @@ import pytest
 from esker.server.core.records import Filter, Principal, Space
 from esker.server.db.database import Database
 from esker.server.db.statements import for_space
-from esker.server.store import messages, search, sessions, vectors
+from esker.server.store import memories, messages, search, sessions, vectors
 from esker.server.store.memories import filter_values
 from esker.server.usecases.embed import register
 from esker.server.usecases.ingest import IncomingMessage, ingest
@@ -113,6 +113,17 @@ async def test_sessions_are_listed_along_an_index_and_not_sorted(database: Datab
         read = [node["Index Name"] for node in plan if node.get("Relation Name") == "sessions"]
         assert read == ["sessions_by_begin"], (mode, begun_at)
         assert not [node for node in plan if node["Node Type"] == "Sort"], (mode, begun_at)
+
+
+async def test_the_messages_behind_hits_are_looked_up_by_key(filled: Database, who: Principal, owner_url: str) -> None:
+    with psycopg.connect(owner_url, autocommit=True) as connection:
+        connection.execute("ANALYZE")
+        ids = [row[0] for row in connection.execute("SELECT id FROM memories LIMIT 40")]
+    for mode in MODES:
+        plan = planned(filled.url, who.pool_id, memories.SQL["said_in"], {"ids": ids}, mode)
+        assert not [
+            node for node in plan if node.get("Relation Name") == "memories" and node["Node Type"] == "Seq Scan"
+        ]
 
 
 async def test_recall_looks_up_only_the_rows_that_it_returns(filled: Database, who: Principal, parts: Parts) -> None:

@@ -208,15 +208,21 @@ SELECT memory_id, session_id, seqs FROM memory_sources WHERE memory_id = ANY (%(
 
 -- name: said_in
 -- The messages that some rows come from, directly or through the rows that they were condensed from.
+-- Rows are looked up one by one; with joins, the planner may read all rows of all pools.
 WITH RECURSIVE meant AS (
-    SELECT id AS of_id, id, source_ids FROM memories WHERE id = ANY (%(ids)s)
+    SELECT id AS of_id, id, source_ids, session_id, source_seqs FROM memories WHERE id = ANY (%(ids)s)
     UNION
-    SELECT meant.of_id, m.id, m.source_ids FROM meant JOIN memories m ON m.id = ANY (meant.source_ids)
+    SELECT meant.of_id, source.*
+    FROM meant CROSS JOIN LATERAL (
+        SELECT id, source_ids, session_id, source_seqs FROM memories WHERE id = ANY (meant.source_ids) OFFSET 0
+    ) AS source
 )
-SELECT meant.of_id, m.session_id, m.source_seqs
-FROM meant JOIN memories m ON m.id = meant.id WHERE cardinality(m.source_seqs) > 0
+SELECT of_id, session_id, source_seqs FROM meant WHERE cardinality(source_seqs) > 0
 UNION ALL
-SELECT meant.of_id, s.session_id, s.seqs FROM meant JOIN memory_sources s ON s.memory_id = meant.id
+SELECT meant.of_id, again.session_id, again.seqs
+FROM meant CROSS JOIN LATERAL (
+    SELECT session_id, seqs FROM memory_sources WHERE memory_id = meant.id OFFSET 0
+) AS again
 
 -- name: taken_from
 -- The rows that were taken from one of these messages of a session, or said again in one.

@@ -143,7 +143,8 @@ WHERE id IN (SELECT id FROM sessions WHERE passages_seq > 0 ORDER BY id LIMIT %(
 
 -- name: outdated
 -- Those of some passages with facts that have been superseded or have expired, as was known at a moment, and whether all
--- have. A fact that was condensed into a reflection is valid as long as the reflection is.
+-- have. A fact that was condensed into a reflection is valid as long as the reflection is. The OFFSETs let rows be looked
+-- up one by one; with joins, the planner may read all rows of all pools.
 WITH RECURSIVE kept AS (
     SELECT p.id, m.superseded_at IS NOT NULL AND (m.outdated_at > %(as_of)s) IS NOT TRUE AS replaced, m.superseded_by,
            (m.valid_until > %(moment)s) IS NOT FALSE AS valid
@@ -162,11 +163,15 @@ WITH RECURSIVE kept AS (
     UNION
     SELECT kept.id, by.superseded_at IS NOT NULL AND (by.outdated_at > %(as_of)s) IS NOT TRUE, by.superseded_by,
            kept.valid
-    FROM kept JOIN memories by ON by.id = kept.superseded_by AND by.kind = 'reflection'
+    FROM kept CROSS JOIN LATERAL (
+        SELECT superseded_at, outdated_at, superseded_by FROM memories
+        WHERE id = kept.superseded_by AND kind = 'reflection' OFFSET 0
+    ) AS by
     WHERE kept.replaced
 )
 SELECT kept.id, NOT bool_or(kept.valid AND (NOT kept.replaced OR by.id IS NULL))
-FROM kept LEFT JOIN memories by ON by.id = kept.superseded_by
+FROM kept
+LEFT JOIN LATERAL (SELECT id, kind FROM memories WHERE id = kept.superseded_by OFFSET 0) AS by ON true
 GROUP BY kept.id
 -- A fact without a superseding row is live, or was dropped by a reflection.
 HAVING NOT bool_and(kept.valid AND (NOT kept.replaced OR by.id IS NULL OR by.kind = 'reflection'))
