@@ -133,6 +133,18 @@ REPLACED = {
         ("Marcos es el responsable de ventas.", "Marcos se fue; ahora Lucía es la responsable de ventas."),
         ("负责人是张伟。", "负责人换成李娜了。"),
     ],
+    "Korean": [
+        ("서버는 Java 11을 사용합니다.", "이제 서버는 Java 17을 사용합니다."),
+        ("사무실은 서울에 있습니다.", "사무실을 서울에서 부산으로 옮겼습니다."),
+        ("회의는 월요일 10시입니다.", "회의가 수요일 14시로 변경되었습니다."),
+    ],
+    "another name, purpose or day": [
+        ("The mail service is called pigeon.", "We renamed pigeon to courier yesterday."),
+        ("I prefer single quotes in TypeScript.", "From now on use double quotes in TypeScript."),
+        ("The export writes CSV files.", "The export no longer writes CSV, it writes Parquet files."),
+        ("The report is due on the 9th.", "They extended the deadline of the report until the 23rd."),
+        ("Мы используем Jenkins.", "Мы заменили Jenkins на GitLab."),
+    ],
     "moved, in other languages": [
         ("El servidor está en Madrid.", "El servidor se trasladó a Valencia."),
         ("Срок сдачи проекта — 3 мая.", "Срок сдачи проекта продлили до 17 мая."),
@@ -298,6 +310,8 @@ NEAR_MISSES = {
         ("The mobile app uses SQLite for its cache.", "Back in 2019 the mobile app used Realm for its cache."),
         ("The build takes 12 minutes.", "The build should take 4 minutes."),
         ("The log level is 3.", "For the next hour only, set the log level to 5."),
+        ("우리는 MySQL을 사용합니다.", "동료가 MySQL에서 MariaDB로 바꿔야 한다고 말했습니다."),
+        ("서버는 Java 11을 사용합니다.", "부하가 늘면 서버는 Java 17을 사용합니다."),
         ("Le serveur est à Paris.", "Le serveur de test est à Lyon maintenant."),
     ],
 }
@@ -345,6 +359,22 @@ def test_a_fact_names_the_ids_of_the_rows_that_it_replaces_the_latest_first() ->
     rows = [observation("User decision: We use Redis.", 1), observation("User decision: We use Redis here.", 2)]
     [marked] = with_replaced([fact("User decision: We use Postgres instead of Redis.")], rows)
     assert marked.replaces == f"{rows[1].id}\n{rows[0].id}"
+
+
+def test_an_agents_report_of_another_value_of_an_identifier_replaces_the_earlier_report() -> None:
+    row = observation("Assistant found: I raised `MAX_UPLOAD_MB` from 10 to 50.", trust="assistant")
+    later = fact("Assistant found: `MAX_UPLOAD_MB` is 200 now.", trust="assistant", category="fact")
+    other = fact("Assistant found: `MAX_UPLOAD_PARTS` is 200 now.", trust="assistant", category="fact")
+    assert [one.replaces for one in with_replaced([later], [row])] == [row.id]
+    assert [one.replaces for one in with_replaced([other], [row])] == [None]
+
+
+def test_a_report_that_a_value_was_added_to_a_file_goes_with_the_value() -> None:
+    named = observation("User decision: The field is called customer_ref.", 1, category="decision")
+    report = observation("Outcome: Added customer_ref to orders/v2.yaml.", 2, trust="assistant", category="outcome")
+    renamed = fact("User correction: No, the field is called buyer_ref.")
+    [marked] = with_replaced([renamed], [named, report])
+    assert marked.replaces == f"{named.id}\n{report.id}"
 
 
 def test_the_quoted_words_of_the_assistant_replace_nothing() -> None:

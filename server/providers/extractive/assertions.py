@@ -324,6 +324,8 @@ class _ClauseReader:
                 options = [segment.text or start]
             elif segment.kind == "becomes" and place == 1:
                 options = [start]  # the former name of something that was renamed
+            elif segment.kind == "changes" and self.grammar.cue["renames"].fullmatch(segment.word):
+                options = [segment.text or start]  # "renamed X to Y", "X in Y umbenannt"
             elif segment.kind == "from":
                 options = options if kinds & _LEAVES else []
             elif segment.kind not in ("instead", "not"):
@@ -365,7 +367,7 @@ class _ClauseReader:
         if (
             ("holds" in kinds and "uses" not in kinds)
             or "inherits" in kinds
-            or ("replaces" in kinds and not any(one.kind == "by" for one in segments))
+            or ("replaces" in kinds and not any(one.kind in self.grammar.by for one in segments))
         ):
             yield from holders[-1:] if "by" in kinds else holders[:1]
             return
@@ -390,7 +392,9 @@ class _ClauseReader:
             telling, amounts = ([one for one in some if one[1] == "date"] for some in (telling, amounts))
         yield from telling
         yield from amounts
-        names = [one for one in at_names if not is_amount(one[1])]
+        used = any(segment.kind == "uses" and self._is_short(segment.text) for segment, _ in objects)
+        # "I prefer tabs in Python": the place is no value beside what is used there.
+        names = [one for one in at_names if not used and not is_amount(one[1])]
         if not [one for one in telling if not is_amount(one[1])] and len(names) == 1:
             yield from names
         if not telling and not names and not amounts:
@@ -411,8 +415,7 @@ class _ClauseReader:
     def _goals(self, by_kind: Sequence[_Kinded], kinds: set[str]) -> list[_Kinded]:
         """Return the new values that a clause of change names."""
         if "replaces" in kinds:
-            by = ("by",) if self.grammar.has_by else ("by", "at")  # "заменили X на Y"
-            return [one for one in by_kind if one[0].kind in by][:1]
+            return [one for one in by_kind if one[0].kind in self.grammar.by][:1]
         if "becomes" in kinds:
             return [one for one in by_kind if one[0].kind == "becomes"][:1]
         if not kinds & {"changes", "sets", "puts", "is"} and not ("to" in kinds and "uses" in kinds):
@@ -423,6 +426,8 @@ class _ClauseReader:
         goals = [one for one in by_kind if one[0].kind == "to"]
         if not goals and kinds & {"changes", "sets"}:
             goals = [one for one in by_kind if one[0].kind == "at"]
+        if not goals and "changes" in kinds:
+            goals = [one for one in by_kind if one[0].kind == "for" and one[1] == "date"]  # "extended until the 23rd"
         return goals[:1]
 
 

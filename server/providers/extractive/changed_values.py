@@ -62,7 +62,7 @@ def _whole_subject(subject: frozenset[str], value: Value, said: Assertion, other
 def _of_same(now: Value, then: Value, *, marked: bool) -> Effect:
     """Compare the values of one subject."""
     if now.lacks_verb or then.lacks_verb:
-        same_verb = now.relation == then.relation and now.is_amount
+        same_verb = now.relation.split()[-1] == then.relation.split()[-1] and now.is_amount
         return Effect.NOTHING if not marked else Effect.REPLACES if same_verb else Effect.UNLIKE
     if marked or _is_only_one(now, then):
         return Effect.REPLACES

@@ -29,14 +29,16 @@ _CUES = (
     "because",
     "works",
     "one_of_many",
+    "renames",
 )
 """Lists of words that are looked for anywhere in a statement or clause."""
-_UNSPACED = ("zh", "ja")
-"""Languages that put no spaces between words."""
+_UNSPACED = ("zh", "ja", "ko")
+"""Languages whose terms are pairs of characters."""
 _ORDINAL = re.compile(r"\b(\d{1,2})(?:st|nd|rd|th)\b", re.IGNORECASE)
 _IN_CJK = re.compile(f"[{CJK}]")
 _WORD = re.compile(r"[^\W\d_]+")
 _KANA = re.compile(r"[\u3040-\u30ff]")
+_HANGUL = re.compile(r"[\uac00-\ud7af]")
 _CYRILLIC = re.compile(r"[А-Яа-яЁё]")
 
 
@@ -51,7 +53,8 @@ class Grammar:
         self.stemmer = STEMMERS.get(language, ENGLISH)
         self.postpositions = bool(_lists("object_behind", language))
         self.unspaced = language in _UNSPACED
-        self.has_by = bool(_lists("by", language)) or self.postpositions
+        # Where a language has no word for it, a place is what replaces something: "заменили X на Y".
+        self.by = ("by",) if self.postpositions or _lists("by", language) else ("at",)
         self.genitives = frozenset(_lists("of", language))
         if self.postpositions:
             before = {kind: _lists(kind, language) for kind in ("also", "now", "not", "breaks")}
@@ -131,6 +134,8 @@ def _plain_words(language: str) -> Iterator[str]:
 
 
 def _language_of(text: str) -> str:
+    if _HANGUL.search(text):
+        return "ko"
     if _IN_CJK.search(text):
         return "ja" if _KANA.search(text) else "zh"
     if _CYRILLIC.search(text):

@@ -28,6 +28,7 @@ _SETTLED = 0.6
 _NEAREST = 3
 _DIGITS = re.compile(r"\d+")
 _IDENTIFIER = re.compile(r"\w+(?:[-_./]\w+)+|[^\W\d_]+\d\w*")
+_CODE_NAME = re.compile(r"\w[_.]\w")
 # Maximum characters of an agent's row that a person's statement replaces. A higher value loses more of what else the
 # row tells; a lower one leaves more overtaken rows.
 _LONGEST_REPLACED = 200
@@ -131,7 +132,7 @@ def _effect(said: Assertion, other: Assertion, *, by_agent: bool) -> Effect:
     if not _is_comparable(said, other):
         return Effect.NOTHING
     if other.open or by_agent:
-        rules = (_settles,) if other.open else (_passes, _takes_back, _explains_again)
+        rules = (_settles,) if other.open else (_passes, _takes_back, _explains_again, _sets_again)
         return Effect.REPLACES if any(replaces(said, other) for replaces in rules) else Effect.NOTHING
     if same_fact(said.fingerprint, other.fingerprint):
         return Effect.NOTHING
@@ -255,6 +256,16 @@ def _takes_back(said: Assertion, other: Assertion) -> bool:
     """Whether an agent corrects itself and names what it gives up: "I was wrong, it was not 4f1d2aa"."""
     shared = said.terms & other.terms
     return said.corrects and any(old and old <= shared and len(shared - old) > 1 for old in said.given_up)
+
+
+def _sets_again(said: Assertion, other: Assertion) -> bool:
+    """Whether an agent reports another value of an identifier: "`MAX_UPLOAD_MB` is 200 now"."""
+    return any(
+        now.marked and now.is_amount and now.kind == then.kind and now.thing == then.thing and now.text != then.text
+        for now in said.values
+        for then in other.values
+        if any(_CODE_NAME.search(term) for term in now.thing)
+    )
 
 
 def _passes(said: Assertion, other: Assertion) -> bool:

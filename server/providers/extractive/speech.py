@@ -34,7 +34,7 @@ _NUMBER = re.compile(r"^\s*\d{1,2}[.)]\s+")
 _MAPS = re.compile(r"->|→|=>|=")
 # Words in quotation marks, also those of which only one end is in the sentence. A shorter quotation is a name.
 _QUOTATION = re.compile(
-    r"(?<!\w)\"(?:[^\s\"]+\s+){2,60}[^\s\"]+\"(?!\w)|“[^“”]{12,}(?:”|$)|«[^«»]{12,}(?:»|$)"
+    r"(?<!\w)\"(?:[^\s\"]+\s+){2,60}[^\s\"]+(?:\"(?!\w)|$)|“[^“”]{12,}(?:”|$)|«[^«»]{12,}(?:»|$)"
     r"|„[^„“”]{12,}(?:[“”]|$)|「[^「」]{6,}(?:」|$)"
     r"|^[^“„”]{12,}”|^[^«»]{12,}»|^[^「」]{6,}」"
 )

@@ -149,7 +149,7 @@ def _with_effect(
     The names of the assertions whose words it quotes are returned beside it.
     """
     by_agent = fact.trust == "assistant" and not said.speaker
-    if by_agent and not (fact.category == "outcome" or said.corrects or said.explains):
+    if by_agent and not (fact.category == "outcome" or said.corrects or said.explains or said.marked):
         return fact, frozenset()
     found = effects(said, earlier, by_agent=by_agent)
     replaced = [other for effect, other in found if effect == Effect.REPLACES][:_MOST_REPLACED]
@@ -169,13 +169,19 @@ def _with_effect(
 
 
 def _echoes(report: Assertion, said: Assertion, replaced: Sequence[Assertion]) -> bool:
-    """Whether an agent's report names a value that was given up, and no other: "Changed the draft to 15 to 17 May"."""
-    named = read_values(report.statement).texts
+    """Whether an agent's report names a value that was given up, and no other: "Changed the draft to 15 to 17 May".
+
+    A path is where the work was done.
+    """
+    named = frozenset(text for text in read_values(report.statement).texts if "/" not in text)
     for other in replaced:
         given_up = [value for value in other.values if _has_changed(value, said)]
         texts = [read_values(value.text).texts for value in given_up]
         about = (other.terms | said.terms).difference(*(value.terms for value in given_up))
-        if any(named and named == text and (len(text) > 1 or report.terms & about) for text in texts):
+        if any(
+            named and named == text and (len(text) > 1 or any("_" in one for one in text) or report.terms & about)
+            for text in texts
+        ):
             return report not in replaced
     return False
 

@@ -28,7 +28,9 @@ _DATE = re.compile(
     rf"|\b\d{{1,2}}\.? (?:de |of )?{_MONTHS}\b|\b{_MONTHS} \d{{1,2}}\b|\d{{1,2}}(?:月|日|号)",
     re.IGNORECASE,
 )
-_NAME = re.compile(rf"[^\W\d_]?[A-ZÀ-ÖØ-ÞА-ЯЁ]|[^\s{CJK}]{{0,60}}[^\s{CJK}.,]?[./_\d-][^\s{CJK}]|[^\W\d_{CJK}]+ \d|`")
+_NAME = re.compile(
+    rf"[^\W\d_]?[A-ZÀ-ÖØ-ÞА-ЯЁ]|[^\s{CJK}]{{0,60}}[^\s{CJK}.,]?[./_\d-][^\s{CJK}]|[^\W\d_{CJK}]+ \d|`|(?:^|\s)[#@]\w"
+)
 # A number of things that no list of units has: "200 rows".
 _COUNT = re.compile(r"\d[\d.,]* ([a-zà-öø-ÿ]{3,})")
 _DIGITS, _LETTERS = re.compile(r"\d+"), re.compile(r"[^\W\d_]+")
