@@ -22,7 +22,7 @@ from evals.scoring.meaning import Meaning
 from tests.support.bundled_model import BundledModel
 from tests.support.clock import FakeClock
 from tests.support.forked_run import ForkedRun
-from tests.support.forks import parent_of_commands
+from tests.support.forks import fork_children, parent_of_commands
 from tests.support.kept_servers import KeptDatabase, KeptServer, KeptServers
 from tests.support.made import FAST, begin_run, beside, end_run, first_database, made_at, shared_folder
 from tests.support.model_server import ModelServer, model_server
@@ -41,6 +41,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Set how many examples a property has that does not say, and prepare what the processes of a run share."""
     hypothesis.settings.load_profile("full" if config.getoption("--full") else "short")
     begin_run()
+    fork_children(parent_of_commands)
     # A copy of a database is some 1,500 files, which a disk takes several times as long for as memory.
     config.option.basetemp = config.option.basetemp or str(shared_folder() / "t")
     if config.option.processes > 1:

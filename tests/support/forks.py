@@ -19,7 +19,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -133,6 +133,16 @@ def run_forked(
 def forked_command(*arguments: str, directory: Path = _ROOT) -> list[str]:
     """Return the words that start a command for a client which starts its servers itself."""
     return [sys.executable, "-S", "-E", str(_PROGRAM), parent_of_commands(), str(directory), *arguments]
+
+
+def fork_children(parent: Callable[[], str]) -> None:
+    """Let a server in this process fork its children for long texts; `parent` returns the address of their parent."""
+    processes = importlib.import_module("esker.server.providers.text_processes")
+
+    def command(module: str) -> list[str]:
+        return [sys.executable, "-S", "-E", str(_PROGRAM), parent(), str(_ROOT), _MODULE, module]
+
+    vars(processes).update(child_command=command)
 
 
 @cache
@@ -266,19 +276,9 @@ def _become(asked: dict[str, Any], streams: Sequence[int]) -> None:
     if asked["arguments"][:1] == ["hook"]:
         _give_time()
     if asked["arguments"][:1] == ["serve"]:
-        _fork_children(asked["parent"])
+        fork_children(lambda: asked["parent"])
     for name in [name for name in sys.modules if name == _COMMAND_LINE or name.startswith(f"{_COMMAND_LINE}.")]:
         del sys.modules[name]
-
-
-def _fork_children(parent: str) -> None:
-    """Let a server fork its children for long texts, too."""
-    processes = importlib.import_module("esker.server.providers.text_processes")
-
-    def command(module: str) -> list[str]:
-        return [sys.executable, "-S", "-E", str(_PROGRAM), parent, str(_ROOT), _MODULE, module]
-
-    vars(processes).update(child_command=command)
 
 
 def _give_time() -> None:

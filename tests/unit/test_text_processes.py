@@ -12,10 +12,18 @@ from collections.abc import AsyncGenerator
 
 import pytest
 
+from esker.server.core.child_command import child_command
 from esker.server.core.config.settings import Settings
 from esker.server.core.errors import Misconfigured, Unavailable
+from esker.server.providers import text_processes
 from esker.server.providers.embedders import make_embedder
 from esker.server.providers.text_processes import LONG, TextProcesses
+
+
+@pytest.fixture(autouse=True)
+def _own_children(monkeypatch: pytest.MonkeyPatch) -> None:  # pyright: ignore[reportUnusedFunction]
+    """Start children as a server does, and not as other tests do."""
+    monkeypatch.setattr(text_processes, "child_command", child_command)
 
 
 @pytest.fixture
