@@ -316,15 +316,15 @@ async def test_progress_resets_the_count_of_failures(parts: Parts, who: Principa
     session = await open_session(parts, who.pool_id, SessionRequest("api", "s1"))
     # No two of them fit into a slice, and the observer is quickly through a block of code.
     long = f"```\n{'word ' * 30_000}\n```"
-    await ingest(stumbling, who.pool_id, session.id, [IncomingMessage(f"m{n}", "user", long) for n in range(6)])
-    for _ in range(20):
+    await ingest(stumbling, who.pool_id, session.id, [IncomingMessage(f"m{n}", "user", long) for n in range(3)])
+    for _ in range(10):
         if lease := await claim_job(stumbling, who.pool_id, ["observe"]):
             with suppress(ModelFailed):
                 await run_job(stumbling, lease, observe_leased)
         clock.advance(hours=1)
     found = await get_session(stumbling, who.pool_id, session.id)
-    assert (found.session.observed_seq, found.jobs) == (6, [])
-    assert observer.calls == 12
+    assert (found.session.observed_seq, found.jobs) == (3, [])
+    assert observer.calls == 6
 
 
 class UnreachableObserver(ExtractiveObserver):
