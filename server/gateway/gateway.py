@@ -172,7 +172,7 @@ class Gateway:
         turns: Sequence[KnownTurn] = ()
         place = Place(caller.session_name) if caller.session_name else None
         if place is None or read.mode == "manage":
-            turns = await asyncio.to_thread(identified, read.conversation.turns)
+            turns = await asyncio.to_thread(read.known_turns)
         if place is None:
             owner = _owner(who, caller)
             place = self._histories.place(owner, turns, read.conversation.turns)
@@ -211,6 +211,7 @@ class Gateway:
             turns = await asyncio.to_thread(identified, said)
             owner = _owner(who, read.caller)
             self._histories.note(owner, placed.session.external_id, turns)
+            self._recalling.note_end(who, read, turns)
             if read.asks_for_summary:
                 self._histories.note_summary(owner, placed.session.external_id, answered)
             size = len(read.text) + copy.size

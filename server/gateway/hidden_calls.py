@@ -18,7 +18,7 @@ from esker.server.core.json_input import Json
 from esker.server.core.records import Principal
 from esker.server.gateway.backlog import key_of
 from esker.server.gateway.history import BEFORE_ANSWERS, senders_of
-from esker.server.gateway.identity import KnownTurn, place_of
+from esker.server.gateway.identity import place_of
 from esker.server.gateway.json_spans import items, members, with_items
 from esker.server.gateway.keeping import Keeper
 from esker.server.gateway.reading import ModelRequest
@@ -97,18 +97,24 @@ class CallKeeper:
         except (EskerError, TimeoutError) as error:
             log.warning("A recall of %s is known to this process alone: %s", asked.client, error or "it took too long")
 
-    async def put_back(
-        self, who: Principal, sender: str, request: ModelRequest, turns: Sequence[KnownTurn]
-    ) -> ModelRequest:
-        """Return a request with what was hidden before its answers. Raises ValueError for one of another form."""
+    def note_end(self, place: str) -> None:
+        """Note that an answer has passed through: nothing was hidden before it but what is known."""
+        if self._recent.at(place) is None:
+            self._recent.note(place, ())
+
+    async def put_back(self, who: Principal, sender: str, request: ModelRequest) -> ModelRequest:
+        """Return a request with what was hidden before its answers. Raises ValueError for one of another form.
+
+        The turns of the request are known.
+        """
         places = {
             number: place_of(sender, turn.history)
-            for number, turn in enumerate(turns)
+            for number, turn in enumerate(request.turns)
             if number and turn.role == "assistant"
         }
         await self._look_up(who, [place for place in places.values() if self._recent.at(place) != ()])
         found = {number: known for number, place in places.items() if (known := self._recent.at(place))}
-        return with_hidden(request, turns, found)
+        return with_hidden(request, found)
 
     async def _look_up(self, who: Principal, places: Collection[str]) -> None:
         """Read what is at some places: also at those where something is known, since it may be forgotten meanwhile."""
@@ -124,7 +130,7 @@ class CallKeeper:
             self._recent.note(place, stored.get(place, ()))
 
 
-def with_hidden(request: ModelRequest, turns: Sequence[KnownTurn], found: Mapping[int, Sequence[str]]) -> ModelRequest:
+def with_hidden(request: ModelRequest, found: Mapping[int, Sequence[str]]) -> ModelRequest:
     """Return a request with items before its answers: `found` has them by the number of the answer's first turn.
 
     Raises ValueError for a request of another form.
@@ -133,13 +139,16 @@ def with_hidden(request: ModelRequest, turns: Sequence[KnownTurn], found: Mappin
         return request
     start = members(request.text)[request.protocol.history].start
     senders = senders_of(span.value for span in items(request.text, start))
+    turns = request.turns
     placed = {_index(senders, turns[number - 1].item + 1, turns[number].item): found[number] for number in found}
-    moved = [
-        replace(turn, item=turn.item + sum(len(more) for index, more in placed.items() if index <= turn.item))
-        for turn in request.conversation.turns
-    ]
+
+    def moved(item: int) -> int:
+        return item + sum(len(more) for index, more in placed.items() if index <= item)
+
+    said = [replace(turn, item=moved(turn.item)) for turn in request.conversation.turns]
+    known = [replace(turn, item=moved(turn.item)) for turn in turns]
     text = with_items(request.text, start, placed)
-    return replace(request, text=text, conversation=replace(request.conversation, turns=moved))
+    return replace(request, text=text, conversation=replace(request.conversation, turns=said), turns=known)
 
 
 def _index(senders: Sequence[Json], behind: int, answer: int) -> int:

@@ -14,6 +14,9 @@ from esker.server.gateway.identity import KnownTurn
 
 _KEPT_SHARE = 0.2
 """The share of the budget that the tail may have where it begins anew; the rest is room to grow."""
+_MOST_KNOWN = 50_000
+"""The turns whose tokens are remembered, the latest ones of all sessions."""
+_known_tokens: dict[tuple[str, int], int] = {}
 _LEAST_LEFT_OUT = 0.6
 """The least share of a tail that a move leaves out: the provider writes the rest into its cache again."""
 
@@ -55,8 +58,35 @@ def starts(turns: Sequence[KnownTurn]) -> list[int]:
 
 
 def tokens_of(turns: Sequence[KnownTurn]) -> list[int]:
-    """Return the tokens of each turn."""
-    return [content_tokens([*turn.content]) for turn in turns]
+    """Return the tokens of each turn.
+
+    They are remembered: each request repeats the history, and its words take longer to count than all the rest.
+    """
+    return [_tokens(turn) for turn in turns]
+
+
+def _tokens(turn: KnownTurn) -> int:
+    # Clients shorten old results, which keep the ids of their calls.
+    key = turn.id, _characters([*turn.content])
+    known = _known_tokens.get(key)
+    if known is None:
+        known = _known_tokens[key] = content_tokens([*turn.content])
+        if len(_known_tokens) > _MOST_KNOWN:
+            _known_tokens.pop(next(iter(_known_tokens)), None)
+    return known
+
+
+def _characters(value: Json) -> int:
+    """Return the length of all texts in a value."""
+    match value:
+        case str():
+            return len(value)
+        case list():
+            return sum(map(_characters, value))
+        case dict():
+            return sum(map(_characters, value.values()))
+        case _:
+            return 1
 
 
 def _last_messages(turns: Sequence[KnownTurn]) -> int:

@@ -164,7 +164,8 @@ class Prompts:
             self._starts.note(session.id, await last_evicted(parts, who.pool_id, session.id))
         start = _place_of(turns, self._starts[session.id])
         budget = parts.settings.gateway_history_tokens
-        tail, is_cold = tail_tokens(turns, start or 0), self._cache_life.has_ended(session.id, request.text)
+        tail = await asyncio.to_thread(tail_tokens, turns, start or 0)
+        is_cold = self._cache_life.has_ended(session.id, request.text)
         if tail > (_COLD_SHARE * budget if is_cold else budget):
             observed = await _observed(parts, who, session, turns, start or 0)
             moved = new_start(turns, observed, budget, start or 0, is_free=is_cold)

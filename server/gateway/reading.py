@@ -11,6 +11,7 @@ from esker.server.core.json_input import JsonObject, as_object
 from esker.server.gateway.callers import caller_of, check_names, is_aside
 from esker.server.gateway.compactions import without_order, without_summary
 from esker.server.gateway.encodings import decoded
+from esker.server.gateway.identity import KnownTurn, identified
 from esker.server.gateway.records import Caller, Conversation, ModelAnswer, Protocol
 from esker.server.gateway.server_sent_events import read_events
 
@@ -30,6 +31,12 @@ class ModelRequest:
     recall: bool
     """Whether the model is to have the tool `recall_memory`, if the client has not."""
     asks_for_summary: bool = False
+    turns: Sequence[KnownTurn] = ()
+    """The turns of the conversation with their ids, if these were needed already."""
+
+    def known_turns(self) -> Sequence[KnownTurn]:
+        """Return the turns of the conversation with their ids."""
+        return self.turns or identified(self.conversation.turns)
 
 
 class Unread(Exception):

@@ -1,6 +1,7 @@
-"""A server is killed in the middle of an answer that passes through its gateway; the client repeats its request.
+"""A server is killed in the middle of an answer that passes through its gateway.
 
-The provider's cache still holds: the request has the same bytes as before. Everything is stored once.
+The client repeats its request, or goes on if it got the answer. Each request has the bytes of the one before, by which
+the cache of the provider still holds, and everything is stored once.
 """
 
 import asyncio
@@ -155,7 +156,7 @@ async def told(client: Client, count: int) -> list[str]:
     messages = (await until(client.http, path, lambda page: len(page["messages"]) >= count))["messages"]
     assert len(messages) == count
     assert (await client.http.get(f"/v1/sessions/{session['id']}")).json()["lost"] == 0
-    return [each["text"].split()[-1] for each in messages[-7:]]
+    return [each["text"].split()[-1] for each in messages[-5:]]
 
 
 @pytest.mark.parametrize(
@@ -184,14 +185,14 @@ async def test_a_client_repeats_its_request_after_a_kill_and_nothing_changes_or_
         before = provider.arrived[-1]
         async with server(case, database_url, provider) as (_, client):
             provider.say(Said(last))
-            await client.ask(whole)
-            repeated = provider.arrived[-1]
+            if case.killed_by == SIGKILL:
+                await client.ask(whole)
+                assert provider.arrived[-1].body == before.body
             await client.ask([*whole, said(name, "assistant", "All is well."), said(name, "user", "Thanks.")])
             after = provider.arrived[-1].json[member]
-            words = await told(client, len(rounds) + 7)
-    assert repeated.body == before.body
+            words = await told(client, len(rounds) + 5 + len(rest))
     sent = before.json[member]
     assert after[: len(sent)] == sent
     assert ("recall_memory" in str(sent)) == case.recall
     assert (len(sent) < len(whole)) == (case.mode == "manage")
-    assert words == ["done.", "deploy?", '"cart.py"})]', "done]", "well.", "Thanks.", "well."]
+    assert words == ['"cart.py"})]', "done]", "well.", "Thanks.", "well."]

@@ -49,6 +49,16 @@ def conversations(draw: st.DrawFn) -> list[KnownTurn]:
     return conversation(turns)
 
 
+def test_a_result_that_its_client_has_shortened_has_fewer_tokens() -> None:
+    def tokens(result: str) -> int:
+        call: dict[str, Any] = {"type": "tool_result", "tool_use_id": "toolu_shortened", "content": result}
+        return tail_tokens(conversation([Turn("user", [call])]), 0)
+
+    whole = tokens(WORDS)
+    assert tokens(WORDS) == whole
+    assert tokens("[cleared]") < whole / 10
+
+
 @given(conversations())
 def test_a_tail_has_the_call_of_each_result_in_it(turns: list[KnownTurn]) -> None:
     for start in starts(turns):

@@ -66,7 +66,10 @@ def test_a_request_gets_no_tool_that_it_has_or_whose_call_could_not_be_answered(
 def model_request(protocol: Protocol, document: dict[str, Any]) -> ModelRequest:
     """Return a request as the gateway reads it."""
     conversation = protocol.read_request(document)
-    return ModelRequest(protocol, json.dumps(document), conversation, Caller("mine"), "manage", recall=True)
+    turns = identified(conversation.turns)
+    return ModelRequest(
+        protocol, json.dumps(document), conversation, Caller("mine"), "manage", recall=True, turns=turns
+    )
 
 
 def conversation(rounds: int) -> list[dict[str, Any]]:
@@ -84,11 +87,11 @@ WRITTEN = [json.dumps(item) for item in HIDDEN]
 
 def test_hidden_calls_come_back_before_their_answer_and_the_turns_know_where_they_are() -> None:
     request = model_request(MESSAGES, {"messages": conversation(8)})
-    turns = identified(request.conversation.turns)
-    found = with_hidden(request, turns, {3: WRITTEN, 11: WRITTEN})
+    found = with_hidden(request, {3: WRITTEN, 11: WRITTEN})
     history = json.loads(found.text)["messages"]
     assert history == [*conversation(8)[:3], *HIDDEN, *conversation(8)[3:11], *HIDDEN, *conversation(8)[11:]]
-    moved = identified(found.conversation.turns)
+    moved = found.turns
+    assert moved == identified(found.conversation.turns)
     assert [history[turn.item]["content"][0]["text"] for turn in moved] == [
         each["content"][0]["text"] for each in conversation(8)
     ]
@@ -105,8 +108,7 @@ def test_a_hidden_call_comes_before_the_reasoning_of_its_answer() -> None:
         {"type": "message", "role": "assistant", "content": "Hello."},
     ]
     request = model_request(RESPONSES, {"input": items})
-    turns = identified(request.conversation.turns)
-    found = json.loads(with_hidden(request, turns, {1: WRITTEN}).text)["input"]
+    found = json.loads(with_hidden(request, {1: WRITTEN}).text)["input"]
     assert found == [*items[:2], *HIDDEN, *items[2:]]
 
 
@@ -120,9 +122,8 @@ def test_what_was_hidden_longest_ago_is_forgotten_first() -> None:
 
 def test_half_a_character_in_a_hidden_call_is_sent_back_as_it_came() -> None:
     request = model_request(MESSAGES, {"messages": conversation(2)})
-    turns = identified(request.conversation.turns)
     half: dict[str, Any] = {"role": "assistant", "content": "\ud83d"}
-    put_back = with_hidden(request, turns, {1: [json.dumps(half)]}).text.encode()
+    put_back = with_hidden(request, {1: [json.dumps(half)]}).text.encode()
     assert json.loads(put_back)["messages"][1] == half
     assert json.loads(with_end("messages", request.text, [half]).encode())["messages"][-1] == half
 
