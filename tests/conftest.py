@@ -24,6 +24,7 @@ from tests.support.clock import FakeClock
 from tests.support.forked_run import ForkedRun
 from tests.support.forks import fork_children, parent_of_commands
 from tests.support.kept_servers import KeptDatabase, KeptServer, KeptServers
+from tests.support.logs import kept_log
 from tests.support.made import FAST, begin_run, beside, end_run, first_database, made_at, shared_folder
 from tests.support.model_server import ModelServer, model_server
 from tests.support.waiting import PATIENCE
@@ -250,3 +251,10 @@ def transcripts(request: pytest.FixtureRequest) -> Path:
     if not folder.is_dir():
         pytest.skip(f"there are no transcripts in {folder}")
     return folder
+
+
+@pytest.fixture
+def logged() -> Generator[list[str]]:
+    """Everything that is logged at debug level, formatted with its traceback."""
+    with kept_log() as lines:
+        yield lines

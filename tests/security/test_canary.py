@@ -1,7 +1,6 @@
 """No words of memory are in logs, metrics, the audit trail or errors, however much is logged."""
 
 import logging
-from collections.abc import Iterator
 from typing import Any
 
 import httpx2
@@ -9,40 +8,14 @@ import psycopg
 import pytest
 from starlette.types import Receive, Scope, Send
 
-from esker.server.core.config.logs import QUIET, configure_logs
+from esker.server.core.config.logs import configure_logs
 from esker.server.core.records import Principal
 from esker.server.db.database import Database
 from tests.support.api import observed, opened, said
+from tests.support.logs import CANARY
 from tests.support.mcp_clients import connected
 from tests.support.serving import serving_app
 from tests.support.waiting import PATIENCE
-
-CANARY = "quokkaberry"
-"""A word that only memory has."""
-
-
-@pytest.fixture
-def logged() -> Iterator[list[str]]:
-    """Everything that is logged at debug level, formatted with its traceback."""
-    lines: list[str] = []
-    formatter = logging.Formatter()
-
-    class Keeper(logging.Handler):
-        def emit(self, record: logging.LogRecord) -> None:
-            if record.levelno >= logging.WARNING or not record.name.startswith(QUIET):
-                lines.append(f"{record.name}: {formatter.format(record)}")
-
-    root, keeper = logging.getLogger(), Keeper(logging.DEBUG)
-    before = {name: logging.getLogger(name).level for name in ("", *logging.root.manager.loggerDict)}
-    root.addHandler(keeper)
-    for name in before:
-        # The server keeps these quiet at any level; here they also log what the test's own client sends.
-        if not name.startswith(QUIET):
-            logging.getLogger(name).setLevel(logging.DEBUG)
-    yield lines
-    root.removeHandler(keeper)
-    for name, level in before.items():
-        logging.getLogger(name).setLevel(level)
 
 
 async def test_what_is_remembered_observed_and_asked_is_not_logged(

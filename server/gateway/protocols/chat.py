@@ -14,6 +14,7 @@ from esker.server.agents.content import (
     text_block,
 )
 from esker.server.core.json_input import Json, JsonObject, as_object
+from esker.server.gateway.counts import index_of
 from esker.server.gateway.json_spans import items, members, with_item
 from esker.server.gateway.protocols.openai import openai_answer
 from esker.server.gateway.records import Conversation, Event, ModelAnswer, Protocol, Turn
@@ -68,7 +69,7 @@ def read_events(events: Iterable[Event]) -> ModelAnswer:
 
 def _extend(calls: dict[int, JsonObject], delta: JsonObject) -> None:
     for part in map(as_object, as_list(delta.get("tool_calls"))):
-        call = calls.setdefault(int(part.get("index") or 0), {"function": {"name": "", "arguments": ""}})
+        call = calls.setdefault(index_of(part), {"function": {"name": "", "arguments": ""}})
         call["id"] = part.get("id") or call.get("id")
         for name, text in as_object(part.get("function")).items():
             call["function"][name] = call["function"].get(name, "") + (text or "")

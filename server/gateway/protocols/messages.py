@@ -7,7 +7,7 @@ from esker.server.agents.content import Block, arguments, as_list, as_text
 from esker.server.core.context.prefix import MOST_BREAKPOINTS
 from esker.server.core.json_input import Json, JsonObject, as_object
 from esker.server.core.records import TokenUse
-from esker.server.gateway.counts import count_of
+from esker.server.gateway.counts import count_of, index_of
 from esker.server.gateway.json_spans import Span, items, members, replaced, with_item, with_member
 from esker.server.gateway.records import Conversation, Event, ModelAnswer, Protocol, Turn
 
@@ -115,7 +115,7 @@ def read_events(events: Iterable[Event]) -> ModelAnswer:
     inputs: dict[int, str] = {}
     ended = False
     for name, data in events:
-        index = int(data.get("index") or 0)
+        index = index_of(data)
         if name == "message_start":
             begun = as_object(data.get("message"))
             used = {**as_object(begun.get("usage"))}

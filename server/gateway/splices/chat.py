@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from esker.server.agents.content import Block, as_list
 from esker.server.core.json_input import Json, JsonObject, as_object
-from esker.server.gateway.counts import count_of
+from esker.server.gateway.counts import count_of, index_of
 from esker.server.gateway.server_sent_events import SentEvent, written
 from esker.server.gateway.splices.splice import TOOL, RecallCall, Splice, recall_call, summed
 
@@ -145,7 +145,7 @@ class ChatSplice(Splice):
         return seen
 
     def _seen_call(self, part: JsonObject) -> JsonObject | None:
-        index = int(part.get("index") or 0)
+        index = index_of(part)
         call = self._calls.setdefault(index, {"id": None, "type": "function", "function": {}})
         function = as_object(call["function"])
         for name, value in as_object(part.get("function")).items():

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from esker.server.agents.content import Block, arguments, as_list
 from esker.server.core.json_input import Json, JsonObject, as_object
-from esker.server.gateway.counts import count_of
+from esker.server.gateway.counts import count_of, index_of
 from esker.server.gateway.protocols.messages import extend_block
 from esker.server.gateway.server_sent_events import SentEvent, written
 from esker.server.gateway.splices.splice import TOOL, RecallCall, Splice, recall_call, summed
@@ -41,7 +41,7 @@ class MessagesSplice(Splice):
     def take(self, event: SentEvent) -> list[bytes]:
         """Return what the client gets when an event has come."""
         data = event.data
-        index = int(data.get("index") or 0)
+        index = index_of(data)
         match event.name:
             case "message_start":
                 self._start = self._start or as_object(data.get("message"))
@@ -103,7 +103,7 @@ class MessagesSplice(Splice):
         said = [
             block for block in blocks.values() if block.get("type") != "text" or str(block.get("text") or "").strip()
         ]
-        unshown = {int(event.data.get("index") or 0) for event in self._held}
+        unshown = {index_of(event.data) for event in self._held}
         hidden = [block for index, block in blocks.items() if index in unshown or _is_ours(block)]
         calls = [block for block in said if _is_ours(block)]
         given: list[Json] = [
@@ -170,7 +170,7 @@ class MessagesSplice(Splice):
 
     def _numbered(self, event: SentEvent) -> bytes:
         """Return an event with the number that its block has for the client."""
-        index = int(event.data.get("index") or 0)
+        index = index_of(event.data)
         if index not in self._places:
             self._places[index] = len(self._shown)
             self._shown.append(self._blocks[index])
