@@ -7,7 +7,7 @@ from importlib import import_module
 
 def run() -> None:
     """Run a hook or a command, and exit."""
-    is_hook = sys.argv[1:2] == ["hook"] and "--help" not in sys.argv
+    is_hook = sys.argv[1:2] == ["hook"] and not {"--help", "-h"}.intersection(sys.argv)
     if sys.platform == "win32":
         # Nothing of ours is imported yet: much of it needs modules that Windows lacks.
         sys.stderr.write(

@@ -83,8 +83,9 @@ def test_the_help_page_has_every_verb_with_its_own_line() -> None:
         assert not re.search(r"<\w+[\[>]", own), f"{verb} shows types of Python"
 
 
-def test_the_help_of_a_hook_is_not_taken_for_an_event() -> None:
-    done = esker("hook", "--help")
+@pytest.mark.parametrize("asked", ["--help", "-h"])
+def test_the_help_of_a_hook_is_not_taken_for_an_event(asked: str) -> None:
+    done = esker("hook", asked)
     assert (done.returncode, "Usage:" in done.stdout) == (0, True)
 
 
