@@ -41,7 +41,7 @@ app = typer.Typer(add_completion=False)
 
 # How many paths, and how many reasons of skipped lines, the report lists.
 _MOST_PATHS = 10
-_MOST_REASONS = 40
+_MOST_REASONS = 10
 
 
 @dataclass(slots=True)
@@ -322,7 +322,8 @@ def _show_client(name: str, client: _ClientCounts) -> None:
     say(f"  {name}: {counts}, {counted(client.messages, 'message')}, {client.accepted:,} of them new")
     common = Counter(client.skipped).most_common()
     kinds = [f"{count:,} × {reason}" for reason, count in common[:_MOST_REASONS]]
-    more = [f"{len(common) - _MOST_REASONS} other kinds"] if len(common) > _MOST_REASONS else []
+    left = len(common) - _MOST_REASONS
+    more = [f"{counted(left, 'other kind')} (`--json` lists all)"] if left > 0 else []
     if kinds:
         say(f"    skipped: {', '.join([*kinds, *more])}")
 

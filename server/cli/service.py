@@ -113,10 +113,12 @@ def stop(data_dir: DataDir = None, as_json: AsJson = False) -> None:
     if state.installed:
         manager.require()
         manager.stop()
-    elif server := _server(Settings.from_environment(os.environ, data_dir=data_dir)):
-        _end(server)
     else:
-        raise NotFound("No server runs.", hint=_INSTALL)
+        settings = Settings.from_environment(os.environ, data_dir=data_dir)
+        server = _server(settings)
+        if not server:
+            raise NotFound(f"No server runs on {settings.data_dir}.", hint=_INSTALL)
+        _end(server)
     if as_json:
         print_json({"stopped": True})
     else:
