@@ -1,9 +1,10 @@
 """List, inspect and undo reflections."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from esker.server.core.conversation.records import StoredSession
 from esker.server.core.errors import Conflict
 from esker.server.core.facts.condensing import is_insight
 from esker.server.core.facts.records import Reflection
@@ -54,6 +55,12 @@ async def list_reflections(
         if before is not None:
             await reflections.get(connection, before)
         return await reflections.listed(connection, session_id=session_id, scope=scope, before=before, limit=limit)
+
+
+async def reflected_sessions(parts: Parts, pool_id: str, found: Iterable[Reflection]) -> dict[str, StoredSession]:
+    """Return the sessions of some reflections by their ids."""
+    async with parts.database.tenant(pool_id) as connection:
+        return await sessions.several(connection, {one.session_id for one in found if one.session_id})
 
 
 async def get_reflection(parts: Parts, pool_id: str, reflection_id: str) -> Reflection:

@@ -4,7 +4,7 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import RedirectResponse
 
 from esker.server.rest.context import WithParts, WithPrincipal
-from esker.server.usecases.reflections import diff_reflection, list_reflections, undo_reflection
+from esker.server.usecases.reflections import diff_reflection, list_reflections, reflected_sessions, undo_reflection
 from esker.server.web.page_route import PageRoute
 from esker.server.web.rendering import HEADERS, page
 from esker.server.web.row_changes import shown_changes, word_changes
@@ -20,7 +20,13 @@ async def show_reflections(
 ) -> Response:
     """List reflections, newest first."""
     found = await list_reflections(parts, principal.pool_id, before=before, limit=_ON_A_PAGE)
-    return page(request, "reflections.html", reflections=found, next=found[-1].id if len(found) == _ON_A_PAGE else None)
+    return page(
+        request,
+        "reflections.html",
+        reflections=found,
+        sessions=await reflected_sessions(parts, principal.pool_id, found),
+        next=found[-1].id if len(found) == _ON_A_PAGE else None,
+    )
 
 
 @router.get("/{reflection_id}")
