@@ -54,7 +54,9 @@ def _of_server(found: Readiness, broken: str | None) -> Iterator[HealthLine]:
 
 def _of_pool(pool: PoolStatus, backlog: Mapping[str, float] | None) -> Iterator[HealthLine]:
     share = (
-        f"{100 * backlog['lowest_coverage']:.1f} % of a session's messages are in a group, at least" if backlog else ""
+        f"{100 * backlog['lowest_coverage']:.1f} % of the messages are in a group in the least observed session"
+        if backlog
+        else ""
     )
     if lost := int(backlog["lost_messages"]) if backlog else 0:
         yield HealthLine("Coverage", "wrong", f"{counted(lost, 'message is', 'messages are')} in no group", share)
