@@ -6,6 +6,7 @@ waits for the next reading. A child session is a session of its own, in which th
 """
 
 import os
+import re
 import sqlite3
 import time
 from collections.abc import Iterator
@@ -24,6 +25,8 @@ from esker.server.core.json_input import Json, as_object, parse_json
 
 CLIENT = "opencode"
 
+# A folder in the same storage: no path, and not longer than file systems allow.
+_FOLDER = re.compile(r"[\w-][\w.-]{0,199}")
 _TABLES = frozenset({"session", "message", "part"})
 _DONE = ("completed", "success", "error")
 _STILL_WRITTEN_SECONDS = 30.0
@@ -150,18 +153,24 @@ def _read_files(builder: TranscriptBuilder, path: Path, wanted: str | None) -> N
     if not isinstance(described, dict):
         return
     builder.recognised = True
-    storage, name = path.parent.parent.parent, as_text(described.get("id")) or stem(path)
+    storage, name = path.parent.parent.parent, _folder_of(described, path)
     if wanted not in (None, name):
         return
     messages: list[_OpenCodeMessage] = []
     for file in sorted((storage / "message" / name).glob("*.json")):
         data = _read_object(builder, file)
-        message = as_text(data.get("id")) or stem(file)
+        message = _folder_of(data, file)
         messages.append(_OpenCodeMessage(message, data, _read_parts(builder, storage, message)))
     messages.sort(key=lambda message: (_created(message.data), message.name))
     child = as_text(described.get("parentID")) is not None
     remaining = _without_undone(builder, messages, described.get("revert"))
     _add_messages(builder, name, described.get("directory"), remaining, child=child)
+
+
+def _folder_of(described: JsonLine, path: Path) -> str:
+    """Return the id in a file, which names a folder of other files; the name of the file if it cannot name one."""
+    name = as_text(described.get("id")) or ""
+    return name if _FOLDER.fullmatch(name) else stem(path)
 
 
 def _read_parts(builder: TranscriptBuilder, storage: Path, message: str) -> list[_OpenCodePart]:

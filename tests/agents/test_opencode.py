@@ -259,6 +259,18 @@ def test_files_of_older_builds_give_the_same_entries(tmp_path: Path) -> None:
     assert not recognises_file(storage / "message" / "s1" / "msg_2.json")
 
 
+@pytest.mark.parametrize("name", ["../../elsewhere", "/etc", "x" * 300, "a\0b", ".."])
+def test_an_id_that_names_no_folder_of_the_storage_is_not_followed(tmp_path: Path, name: str) -> None:
+    storage = tmp_path / "storage"
+    filed(tmp_path, "elsewhere", "", "secret", {"role": "user"})
+    path = filed(storage, "session", "p", "ses_1", {"id": name})
+    filed(storage, "message", "ses_1", "msg_1", {"id": name, "role": "user", "time": {"created": THEN}})
+    filed(storage, "part", "msg_1", "prt_1", text("List."))
+    transcript = only(read_transcript(path))
+    assert transcript.external_id == "ses_1"
+    assert names(transcript) == ["msg_1/prt_1"]
+
+
 def test_parts_in_one_folder_are_assigned_to_their_messages(tmp_path: Path) -> None:
     storage = tmp_path / "storage"
     path = filed(storage, "session", "p", "ses_s1", {"id": "s1"})
