@@ -1,12 +1,15 @@
 """A pool's file on this machine: written whole or not at all, checked, and read in parts for a server."""
 
 import errno
+import glob
 import json
 import os
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
+
+import psutil
 
 from esker.server.core.errors import InvalidInput
 from esker.server.core.pool.lines import TYPES, read_header
@@ -38,6 +41,7 @@ def replaced(path: Path) -> Generator[BinaryIO]:
     if target.exists() and not target.is_file():
         raise OSError(errno.EINVAL, "not a regular file")
     aside = target.with_name(f".{target.name}.esker-{os.getpid()}")
+    _remove_left(target)
     try:
         with os.fdopen(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
             yield file
@@ -47,6 +51,14 @@ def replaced(path: Path) -> Generator[BinaryIO]:
     except BaseException:
         aside.unlink(missing_ok=True)
         raise
+
+
+def _remove_left(target: Path) -> None:
+    """Remove what killed commands have left of `target`: it may contain all of a pool, and nobody looks for it."""
+    for left in target.parent.glob(f".{glob.escape(target.name)}.esker-*"):
+        number = left.name.rpartition("-")[2]
+        if number.isdecimal() and not psutil.pid_exists(int(number)):
+            left.unlink(missing_ok=True)
 
 
 class Writing:

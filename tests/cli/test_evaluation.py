@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -96,6 +97,18 @@ def test_a_report_or_an_export_never_replaces_a_pipe(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="not a regular file"), replaced(tmp_path / "pipe"):
         pass
     assert (tmp_path / "pipe").is_fifo()
+
+
+def test_a_file_removes_the_part_of_it_that_a_killed_command_has_left(tmp_path: Path) -> None:
+    killed = subprocess.Popen(["true"])
+    killed.wait()
+    left, of_another = tmp_path / f".pool.esker-{killed.pid}", tmp_path / f".other.esker-{killed.pid}"
+    at_work = tmp_path / f".pool.esker-{os.getppid()}"
+    for path in (left, of_another, at_work):
+        path.write_text("secret")
+    with replaced(tmp_path / "pool") as file:
+        file.write(b"whole")
+    assert sorted(tmp_path.iterdir()) == sorted([of_another, at_work, tmp_path / "pool"])
 
 
 def test_a_page_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
