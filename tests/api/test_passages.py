@@ -546,7 +546,7 @@ async def test_a_passage_can_be_read_expanded_and_forgotten_by_its_id(
     assert [word for word in ("xanadu", "skye", "coins") if word in kept_now] == []
     assert (await client.get(f"/v1/sessions/{session}")).json()["lost"] == 0
     resent = await said(client, session, turn(1, "user", FERRY), turn(2, "user", VAULT))
-    assert (resent["accepted"], resent["conflicts"]) == (0, ["m1", "m2"])
+    assert (resent["accepted"], resent["duplicates"], resent["conflicts"]) == (0, 2, [])
     assert "xanadu" not in dump(owner_url).lower()
 
 
