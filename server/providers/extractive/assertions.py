@@ -73,8 +73,9 @@ class Assertion:
     the words that it answers. `firm`: it is asserted here and now, by the speaker. `marked`: it says that something
     changed. `open`: it is the speaker's "plan", undecided "choice", or "doubt" (a condition or a possibility), else
     empty. `corrects`: it takes back what was said before. `denies`: it calls what it answers wrong. `loose` are its
-    numbers that belong to none of its values. `works`: if it says that something works now, its other terms.
-    `explains`: the terms of what it gives a cause of.
+    numbers that belong to none of its values. `ended` are the terms of what is no longer something; the earlier
+    assertion must be about it. `works`: if it says that something works now, its other terms. `explains`: the terms of
+    what it gives a cause of.
     """
 
     name: str
@@ -84,6 +85,7 @@ class Assertion:
     terms: frozenset[str]
     values: tuple[Value, ...]
     given_up: tuple[frozenset[str], ...]
+    ended: frozenset[str]
     topic: frozenset[str]
     scope: frozenset[str]
     context: frozenset[str]
@@ -142,6 +144,7 @@ def _read(content: str) -> Assertion:
         terms=told.union(read.attributes, inherited),
         values=tuple(read.values),
         given_up=tuple(dict.fromkeys(read.given_up)),
+        ended=frozenset(read.ended),
         topic=frozenset(read.topic),
         scope=frozenset(read.scope),
         context=context,
@@ -170,6 +173,7 @@ class _ClauseReader:
         self.grammar = grammar
         self.values: list[Value] = []
         self.given_up: list[frozenset[str]] = []
+        self.ended: set[str] = set()
         self.topic: set[str] = set()
         self.scope: set[str] = set()
         self.attributes = {f"@{key}" for key, pattern in grammar.attributes if pattern.search(statement)}
@@ -265,6 +269,8 @@ class _ClauseReader:
         denied = self._denies(segments)
         own = list(self._given_up(segments, kinds, denied=denied))
         self.given_up += own
+        if "gone" in kinds and len(own) > 1 and segments[0].text:
+            self.ended |= own[0]  # "the release branch is no longer protected" says nothing of other branches
         subject = self._terms(segment for segment in self._about(segments, kinds) if segment.kind != "gone")
         self.scope |= self._terms(segment for segment in segments if segment.kind in ("at", "for"))
         values = [] if denied or "gone" in kinds else list(self._values(segments, kinds))
@@ -306,7 +312,7 @@ class _ClauseReader:
             return False
         followed_by = segments[2].kind if len(segments) > 2 else ""
         is_environment = frozenset(self.grammar.terms(segment.text)) <= places_of_software("environments")
-        return bool(segments[0].text) and (is_environment or followed_by == "is")
+        return bool(segments[0].text) and (is_environment or followed_by in ("is", "changes"))
 
     def _given_up(self, segments: Sequence[_Segment], kinds: set[str], *, denied: bool) -> Iterator[frozenset[str]]:
         """Yield the terms of what a clause may give up; only the value of an earlier assertion is given up by it.

@@ -207,7 +207,7 @@ def _is_comparable(said: Assertion, other: Assertion) -> bool:
 def _gives_up(said: Assertion, value: Value, other: Assertion) -> bool:
     """Whether a new assertion gives up a value of an earlier one, and both are about the same."""
     topic = said.topic.union(*(now.subject & now.terms for now in said.values)).difference(*said.given_up)
-    if any(are_two_things(now, value) for now in said.values):
+    if any(are_two_things(now, value) for now in said.values) or not said.ended <= other.terms:
         return False
     handed_over = any(now.relation in ("start", "by") for now in said.values)
     for old in said.given_up:
