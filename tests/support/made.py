@@ -43,8 +43,9 @@ def begin_run() -> None:
             signal.signal(number, signal.default_int_handler)
     _remove_killed_runs()
     os.environ[_SHARED] = tempfile.mkdtemp(prefix=_PREFIX, dir=_fastest_folder())
-    os.mkfifo(shared_folder() / _ALIVE)
+    # Before the pipe, by which another run finds this folder: it removes one that is not in use.
     _clearing.append(clear_up_after(shared_folder()))
+    os.mkfifo(shared_folder() / _ALIVE)
     _held.append(os.open(shared_folder() / _ALIVE, os.O_RDWR))
 
 
