@@ -38,7 +38,7 @@ OF_ALL_POOLS = {
     "vector_tiers_to_probe",
 }
 # Functions of Postgres that read no table.
-WITHOUT_ROWS = re.compile(r"unnest|generate_series|json_?")
+WITHOUT_ROWS = re.compile(r"unnest|generate_series|string_to_table|json_?")
 
 _KEYS = """
     SELECT conrelid::regclass::text || '.' || conname AS name, pg_get_constraintdef(oid) AS definition

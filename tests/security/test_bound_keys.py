@@ -11,7 +11,7 @@ from mcp import MCPError
 from mcp.types import TextContent
 from psycopg import sql
 
-from esker.server.core.errors import InvalidInput
+from esker.server.core.errors import InvalidInput, Misconfigured
 from esker.server.core.records import Filter, Principal, Space
 from esker.server.db.database import Database
 from esker.server.store import search, vectors
@@ -359,7 +359,7 @@ async def test_the_role_of_a_project_sees_and_changes_no_row_of_another(
 async def test_the_role_of_a_project_has_no_right_to_tables_that_it_does_not_need(
     database: Database, pool_id: str, table: str
 ) -> None:
-    with pytest.raises(psycopg.errors.InsufficientPrivilege):
+    with pytest.raises(Misconfigured, match="permission denied"):
         async with database.of_project(SHOP).tenant(pool_id) as connection:
             await connection.execute(sql.SQL("SELECT FROM {}").format(sql.Identifier(table)))
 
