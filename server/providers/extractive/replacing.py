@@ -326,5 +326,5 @@ def _answers(now: Value, then: Value, said: Assertion) -> bool:
     if not now.is_amount and (not said.corrects or now.relation != then.relation or now.relation == "is"):
         return False
     # "Go with 6" in answer to "retries is 3".
-    orders = now.relation in ("uses", "sets") and {term for term in said.context if term.isdigit()} == then.terms
+    orders = now.relation in ("uses", "sets") and frozenset(filter(str.isdigit, said.context)) == then.terms
     return (now.marked or said.corrects or orders) and same_kind(now, then, waived=False, marked=True)
