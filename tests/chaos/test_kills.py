@@ -15,7 +15,7 @@ import psycopg
 import pytest
 
 from esker.server.usecases.parts import Parts
-from tests.chaos.test_cut_connections import idle_in_transaction
+from tests.chaos.test_cut_connections import transactions_end
 from tests.support.cut_network import CutNetwork, Place, cut_network
 from tests.support.invariants import broken
 from tests.support.processes import served
@@ -138,7 +138,7 @@ async def test_servers_killed_at_any_statement_lose_nothing_and_do_nothing_twice
                 await writer.work(client)
                 killed += network.was_cut
             assert await broken(parts) == [], network.name()
-            assert idle_in_transaction(owner_url) == 0
+            await transactions_end(owner_url)
         network.heal()
         async with server(network) as client:
             await writer.finish(client)

@@ -15,7 +15,7 @@ from esker.server.core.config.settings import Settings
 from esker.server.db import database as databases
 from esker.server.db.database import Database
 from esker.server.usecases.parts import Parts
-from tests.chaos.test_cut_connections import idle_in_transaction
+from tests.chaos.test_cut_connections import transactions_end
 from tests.support.api import opened, said
 from tests.support.embedding_server import embedding_server
 from tests.support.impatience import wait_hardly, wait_long
@@ -119,7 +119,7 @@ async def test_writes_get_503_with_retry_after_while_postgres_is_away_and_go_on_
     assert (await client.get("/v1/memories")).json()["memories"] == [], "no write that was refused was done"
     assert (await client.get("/readyz")).status_code == 200
     assert await broken(parts) == []
-    assert idle_in_transaction(outage.owner_url) == 0
+    await transactions_end(outage.owner_url)
 
 
 async def test_who_needs_a_locked_table_is_told_so_soon_and_keeps_nobody_else_from_connections(
@@ -140,7 +140,7 @@ async def test_who_needs_a_locked_table_is_told_so_soon_and_keeps_nobody_else_fr
     shown = (await client.get(f"/v1/sessions/{session}")).json()
     assert (shown["messages"], shown["lost"]) == (1, 0)
     assert await broken(parts) == []
-    assert idle_in_transaction(outage.owner_url) == 0
+    await transactions_end(outage.owner_url)
 
 
 async def test_reading_goes_on_while_postgres_is_read_only(outage: Outage) -> None:
