@@ -325,6 +325,7 @@ def _answers(now: Value, then: Value, said: Assertion) -> bool:
         return False  # "1e-4" is not a score like 0.797
     if not now.is_amount and (not said.corrects or now.relation != then.relation or now.relation == "is"):
         return False
-    # "Go with 6" in answer to "retries is 3".
-    orders = now.relation in ("uses", "sets") and frozenset(filter(str.isdigit, said.context)) == then.terms
+    # "Go with 6" in answer to "retries is 3", "take 50 MB" in answer to "the limit is 20 MB".
+    former = set(filter(str.isdigit, then.terms))
+    orders = now.relation in ("uses", "sets") and bool(former) and former == set(filter(str.isdigit, said.context))
     return (now.marked or said.corrects or orders) and same_kind(now, then, waived=False, marked=True)
