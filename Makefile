@@ -134,15 +134,18 @@ clean:
 	@echo "Installing Esker into .venv (0.35 GB; about a minute the first time) …"
 	@$(PYTHON) -m venv .venv
 
-# `editable_mode=compat` puts this folder on the import path. The usual way loses against a folder `esker` beside a program,
-# such as a checkout in the home of a user who writes a first agent there.
+# `esker` is the one name on the import path. An editable installation alone is asked last, after a folder `esker` beside a
+# program, such as a checkout in the home of a user who writes a first agent there.
 # The files have every package, so nothing is resolved, and nothing is downloaded that has another hash.
 $(RUNTIME): .venv/bin/python requirements/runtime.txt pyproject.toml
 	@echo "  the packages of requirements/runtime.txt"
 	@$(PIP) --no-deps --require-hashes -r requirements/runtime.txt
 	@$(if $(filter $(WITHOUT_TORCH_ON),$(shell uname -s)-$(shell uname -m)),:,echo "  $(TORCH)" && $(PIP) $(TORCH))
 	@echo "  Esker itself"
-	@$(PIP) --no-deps --no-build-isolation --config-settings editable_mode=compat -e .
+	@$(PIP) --no-deps --no-build-isolation -e .
+	@mkdir -p .venv/src && ln -sfn "$(CURDIR)/esker" .venv/src/esker
+	@$(BIN)/python -c 'import pathlib, sysconfig as at; \
+		pathlib.Path(at.get_path("purelib"), "esker.pth").write_text(str(pathlib.Path(".venv/src").resolve()))'
 	@touch $@
 
 $(DEV): $(RUNTIME) requirements/lock.txt

@@ -88,6 +88,14 @@ def test_a_program_beside_a_checkout_named_esker_finds_the_client(tmp_path: Path
     subprocess.run([sys.executable, program], env=environment(), check=True)
 
 
+def test_no_other_folder_of_the_checkout_can_be_imported(tmp_path: Path) -> None:
+    names = ("server", "embedding_worker", "migrations", "evals", "tests")
+    program = f"from importlib.util import find_spec; print([name for name in {names} if find_spec(name)])"
+    command = [sys.executable, "-c", program]
+    found = subprocess.run(command, cwd=tmp_path, env=environment(), check=True, capture_output=True, text=True)
+    assert found.stdout.strip() == "[]"
+
+
 def test_the_mcp_server_imports_nothing_from_the_working_directory(hostile: Path) -> None:
     hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
     message = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}) + "\n"
