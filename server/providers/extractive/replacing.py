@@ -313,19 +313,25 @@ def _answers_to(said: Assertion, other: Assertion) -> bool:
         return False
     alone = len(other.values) == 1
     lone = [now for now in said.values if not now.added and _is_about(now.subject - said.loose, other, alone=alone)]
-    return any(_answers(now, then, said) and not now.terms <= other.terms for now in lone for then in other.values)
+    return any(
+        _answers(now, then, said, other) and not now.terms <= other.terms for now in lone for then in other.values
+    )
 
 
 def _is_about(subject: frozenset[str], other: Assertion, *, alone: bool) -> bool:
     return not subject or (alone and subject <= other.terms and other.values[0].is_amount)
 
 
-def _answers(now: Value, then: Value, said: Assertion) -> bool:
+def _answers(now: Value, then: Value, said: Assertion, other: Assertion) -> bool:
     if now.kind == then.kind == "number" and _DIGITS.sub("9", now.text) != _DIGITS.sub("9", then.text):
         return False  # "1e-4" is not a score like 0.797
     if not now.is_amount and (not said.corrects or now.relation != then.relation or now.relation == "is"):
         return False
-    # "Go with 6" in answer to "retries is 3", "take 50 MB" in answer to "the limit is 20 MB".
+    answers = now.marked or said.corrects or (now.relation in ("uses", "sets") and _names(said.context, then, other))
+    return answers and same_kind(now, then, waived=False, marked=True)
+
+
+def _names(context: frozenset[str], then: Value, other: Assertion) -> bool:
+    """Whether the words that are answered give the same number of the same thing: "retries is 3", then "go with 6"."""
     former = set(filter(str.isdigit, then.terms))
-    orders = now.relation in ("uses", "sets") and bool(former) and former == set(filter(str.isdigit, said.context))
-    return (now.marked or said.corrects or orders) and same_kind(now, then, waived=False, marked=True)
+    return bool(former) and former == set(filter(str.isdigit, context)) and bool(context & (other.terms - then.terms))
