@@ -335,7 +335,8 @@ def test_random_letters_and_digits_are_masked_in_the_place_of_a_value(place: str
         "documentId: {}", '"requestId": "{}"', "commit {}", 'ETag: "{}"', '<script nonce="{}" src="/a.js">',
         "cache key: {}", "https://shop.example/d/{}/edit", "sha384-{}", '{{"kty":"RSA","n":"{}"}}', "see call_{}",
         "/files/{}.png", "-----BEGIN CERTIFICATE-----\n{}\n-----END CERTIFICATE-----", "_ZN{}",
-        "Sec-WebSocket-Key: {}",
+        "Sec-WebSocket-Key: {}", "wallet address {}", 'data-sitekey="{}"', '<div data-testid="{}">',
+        "sent to 0x742d35Cc6634C0532925a3b844Bc454e4438f44e",
     ],
 )  # fmt: skip
 def test_identifiers_hashes_and_public_data_stay_as_they_are(text: str) -> None:

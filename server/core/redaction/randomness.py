@@ -12,14 +12,17 @@ _MOST_WORDS = 0.55
 _JUDGED = 200
 # Small letters and digits, or capitals and digits, are judged by more characters: half as many of them change.
 _ONE_CASE = Pattern(r"(?:[a-z0-9]{28,}|[A-Z0-9]{28,})\Z")
-_HEXADECIMAL = Pattern(r"(?i)[0-9a-f]+\Z")
+_HEXADECIMAL = Pattern(r"(?i)(?:0x)?[0-9a-f]+\Z")
 _LEAST_CHANGES_OF_ONE_CASE = 0.2
 
 
 def is_random(word: str) -> bool:
-    """Whether small letters, capitals and digits change as often as in random text."""
+    """Whether small letters, capitals and digits change as often as in random text, and are not hexadecimal.
+
+    Addresses of Ethereum have hexadecimal digits of both cases.
+    """
     judged = word[:_JUDGED].replace("_", "").replace("-", "")
-    if not _MIXED.match(judged) or changes(judged) < _LEAST_CHANGES * len(judged):
+    if not _MIXED.match(judged) or changes(judged) < _LEAST_CHANGES * len(judged) or _HEXADECIMAL.match(judged):
         return False
     return sum(map(len, _WORD.findall(judged))) < _MOST_WORDS * len(judged)
 
