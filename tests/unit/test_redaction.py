@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from esker.server.core.ids import Prefix
 from esker.server.core.json_input import Json
 from esker.server.core.redaction import redact, redact_content, redact_json, redact_name
+from esker.server.core.redaction.spans import GENERIC, RANDOM, UNKNOWN, Span, merged
 from esker.server.usecases.kept_messages import GATEWAY_IDS
 
 _LOWER = "abcdefghijklmnopqrstuvwxyz0123456789" * 4
@@ -350,6 +351,42 @@ def test_a_uuid_is_masked_only_behind_the_name_of_a_key() -> None:
         assert uuid not in redact(text)
     for text in (f"the API key id is {uuid}", f"request {uuid} failed", f"value: {uuid}"):
         assert redact(text) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "masked"),
+    [
+        (f"curl -u {_RANDOM[:16]}: https://shop.example", "curl -u [redacted:secret]: https://shop.example"),
+        ("curl -u [redacted:secret] https://shop.example", "curl -u [redacted:secret] https://shop.example"),
+        ("curl -u [redacted:token]:trout77lake x", "curl -u [redacted:token]:[redacted:secret] x"),
+        ('curl -u "anna:" -H "Accept: a" x', 'curl -u "anna:" -H "Accept: a" x'),
+        ("pnpm config set db.password Trout77lake", "pnpm config set db.password [redacted:secret]"),
+        (f'api_key = "ser.{_RANDOM[:16]}"', 'api_key = "[redacted:secret]"'),
+        ("API_TOKEN\nabcdefghij0123456789\nok", "API_TOKEN\n[redacted:secret]\nok"),
+        ("the token\nabcdefghij0123456789\nok", "the token\nabcdefghij0123456789\nok"),
+        ("API_TOKEN\nabcdefghijklmnopqrstuv\nok", "API_TOKEN\nabcdefghijklmnopqrstuv\nok"),
+    ],
+)
+def test_a_value_behind_a_name_or_an_option_is_masked_once_and_whole(text: str, masked: str) -> None:
+    assert redact(text) == masked
+
+
+@pytest.mark.parametrize("word", [f"q7R_{_RANDOM[1:]}", f"Ab_{_RANDOM}", f"ab_{_RANDOM[:11]}-{_RANDOM[12:]}"])
+def test_a_hash_in_base64_is_no_token_of_an_unknown_maker(word: str) -> None:
+    assert len(word) == 27
+    assert redact(f"see {word} here") == f"see {word} here"
+
+
+@pytest.mark.parametrize("kinds", [(RANDOM, UNKNOWN), (UNKNOWN, GENERIC), (RANDOM, GENERIC), (GENERIC, "jwt")])
+def test_a_mask_names_the_most_telling_kind_that_was_found(kinds: tuple[str, str]) -> None:
+    for first, second in (kinds, kinds[::-1]):
+        assert [span.kind for span in merged([Span(0, 9, first), Span(1, 12, second)])] == [kinds[1]]
+
+
+def test_a_random_word_stays_where_it_is_an_id_or_a_name() -> None:
+    call: Json = {"type": "tool_use", "id": _RANDOM, "name": "Bash", "input": {}}
+    assert redact_content([call]) == [call]
+    assert redact_name(_RANDOM) == _RANDOM
 
 
 @pytest.mark.parametrize("escape", ["\\x1b[m", "\\x1b[H", "\\033[m", "\\u001b[m", "^[[m", "\\e[K"])

@@ -20,11 +20,13 @@ _PIPED = Pattern(
     r"(?:echo|printf)\s{1,4}(?:-\w{1,4}\s{1,4})?[\"']?(?:[\w.-]{1,40}:)?(?P<value>[^\s\"'|;&:]{6,200})[\"']?\s{0,4}\|\s{0,4}(?P<reader>[a-z-]{2,12})\b"
 )
 _VALUE = r"(?P<value>\"[^\"\n]{4,400}\"|'[^'\n]{4,400}'|[^\s\"'`;|&)<>\\]{4,400})"
+# The name of a user; a mask has a colon, too.
+_USER = r"(?:\[redacted:[\w-]{{1,40}}\]|(?!\[redacted:)[^\s:\"'/]{{1,100}})"
 _FORMS = {
     "attached": rf"(?<=\s)(?:{{option}}){_VALUE}",
     "spaced": rf"(?<=\s)(?:{{option}})[= ]\s{{{{0,4}}}}(?!-){_VALUE}",
     "bare": rf"(?<=\s)(?:{{option}}){_VALUE}",
-    "after-colon": rf"(?<=\s)(?:{{option}})[= ]{{{{0,4}}}}[\"']?[^\s:\"'/]{{{{1,100}}}}:{_VALUE}",
+    "after-colon": rf"(?<=\s)(?:{{option}})[= ]{{{{0,4}}}}[\"']?{_USER}:(?![\"']\s){_VALUE}",
     "before-colon": r"(?<=\s)(?:{option})[= ]{{0,4}}[\"']?"
     r"(?P<value>(?=[^\s:\"']{{0,100}}\d)[\w.=-]{{16,400}}):(?=[\"'\s]|\Z)",
     "after-comma": rf"(?<=\s)(?:{{option}})[= ]{{{{0,4}}}}[\"']?[^\s,\"']{{{{1,100}}}},{_VALUE}",
