@@ -23,7 +23,7 @@ def found(text: str) -> list[str]:
         ("".join(("aBBBxx", "KK99m", "QQQ77", "pLLvv2")), True),
         ("HttpServer2ConnectionPoolFactory", False),
         ("Cell3Icon4Left5Head6Body7Rows8", False),
-        (_ONE_CASE, False),
+        ("q7r2x9t4k8n3j6s5b1w7z4c2h9", False),
         ("742d35Cc6634C0532925a3b844Bc454e4438f44e", False),
     ],
 )
@@ -48,7 +48,7 @@ def test_one_case_and_digits_are_random_only_if_long_mixed_and_not_hexadecimal(w
 @pytest.mark.parametrize(
     "line",
     [
-        "connect with {} then", "that is the secret {} here", "das Kennwort dafür {} gilt", "пароль от него {} вот",
+        "connect with {} then", "that is the token {} here", "a senha disso {} vale", "пароль от него {} вот",
         "x_value={}", "use {} as the credential",
     ],
 )  # fmt: skip
@@ -60,9 +60,9 @@ def test_a_short_random_word_is_a_secret_behind_a_name_or_beside_a_word_for_secr
     "text",
     [
         f"see {_SHORT} here",  # too short
-        f"see {_MIXED[:27]} here", f"see {_MIXED} here", f"x={_MIXED}=",  # as long as a hash
+        f"see {_MIXED[:27]} here", f"see {_MIXED} here", f"x_value={_MIXED}=",  # as long as a hash
         f"see {_ONE_CASE} here",  # of one case
-        f"_Z{_LONG}", f"call_{_LONG}",  # names that a compiler or a server gave
+        f"_Z{_MIXED[:28]}", f"call_{_LONG}",  # names that a compiler or a server gave
         f"{_LONG}\n{_MIXED[5:30]}\n", f"{_MIXED[3:30]}\n{_LONG}",  # lines of base64
         f"x = \"{'08dc2ef4' * 4}\"",  # hexadecimal, and no client is made of it
     ],
