@@ -311,6 +311,7 @@ NEAR_MISSES = {
         ("The build takes 12 minutes.", "The build should take 4 minutes."),
         ("The timeout is 30 seconds.", "Raising the timeout to 60 seconds did not help."),
         ("Standup is at 9:30.", "Standup is at 11:00 today."),
+        ("Standup ist um 9:30.", "Standup ist heute um 11:00."),
         ("The main branch is protected.", "The release branch is no longer protected."),
         ("La reunión es el lunes.", "La reunión de ventas se movió al jueves."),
         ("The log level is 3.", "For the next hour only, set the log level to 5."),
