@@ -10,9 +10,10 @@ from esker.server.usecases.reflections import Changed
 
 Mark = Literal["same", "del", "ins"]
 
-_WORD = re.compile(r"\s+|\S+")
-_MOST_WORDS = 600
-"""The most words and gaps of a text that is compared word by word; the time grows with their square."""
+# A word with the gap before it: gaps are alike in all texts.
+_WORD = re.compile(r"\s*\S+|\s+")
+_MOST_WORDS = 300
+"""The most words of a text that is compared word by word; the time grows with their square."""
 _LEAST_ALIKE = 0.5
 """The least share of equal words; below it, two texts are easier to read one after the other."""
 
