@@ -61,7 +61,7 @@ def esker_error(error: psycopg.Error) -> EskerError | None:
     if isinstance(error, _UNDEFINED):
         return Misconfigured(f"The schema does not fit this version of Esker: {first_line(error)}.", hint=_MIGRATE)
     if is_missing_right(error):
-        return Misconfigured(f"Esker lacks a right in the database: {first_line(error)}.", hint=_GRANT)
+        return Misconfigured(right_refused(first_line(error)), hint=_GRANT)
     for kind, words in _WORDS.items():
         if isinstance(error, kind):
             return Unavailable(words.problem, hint=words.hint)
@@ -73,6 +73,11 @@ def esker_error(error: psycopg.Error) -> EskerError | None:
 def is_missing_right(error: psycopg.Error) -> bool:
     """Return whether Postgres refused a right that Esker needs, as opposed to a row that a policy keeps out."""
     return isinstance(error, InsufficientPrivilege) and error.diag.source_function != _BY_A_POLICY
+
+
+def right_refused(reason: str) -> str:
+    """Return the words for a right that Postgres refused, of which `reason` is Postgres' own line."""
+    return f"Esker lacks a right in the database: {reason}."
 
 
 def first_line(error: Exception) -> str:

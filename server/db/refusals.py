@@ -6,6 +6,8 @@ from collections.abc import Callable
 import psycopg
 from psycopg.errors import DiskFull, ReadOnlySqlTransaction
 
+from esker.server.db.driver_errors import right_refused
+
 _LATELY_SECONDS = 30.0
 _WORDS: dict[type[psycopg.Error], str] = {
     DiskFull: "The database's disk is full",
@@ -39,7 +41,7 @@ class Refusals:
         """The right that was refused in the last half a minute, in words; None if none was."""
         if self._right is None or self._seconds() - self._right[0] > _LATELY_SECONDS:
             return None
-        return f"Esker lacks a right in the database: {self._right[1]}."
+        return right_refused(self._right[1])
 
     @property
     def present(self) -> str | None:
