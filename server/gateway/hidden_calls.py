@@ -78,7 +78,8 @@ class CallKeeper:
     ) -> None:
         """Keep what was hidden before an answer, before the client has its end. `shown` are the ids in its results.
 
-        Without the session (None), or while the database is away, only this process remembers it.
+        Without the session (None), or while the database is away, only this process remembers it, until the database
+        answers: then nobody could tell it from what was forgotten.
         """
         written = [json.dumps(item) for item in hidden]
         self._recent.note(place, written)

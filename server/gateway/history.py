@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Sequence
 from esker.server.agents.content import Block
 from esker.server.core.context.tail import KEEP_LAST_MESSAGES
 from esker.server.core.conversation.blocks import content_tokens, result_ids, tool_names
-from esker.server.core.json_input import Json, as_object
+from esker.server.core.json_input import Json, as_object, characters
 from esker.server.gateway.identity import KnownTurn
 
 _KEPT_SHARE = 0.2
@@ -67,26 +67,13 @@ def tokens_of(turns: Sequence[KnownTurn]) -> list[int]:
 
 def _tokens(turn: KnownTurn) -> int:
     # Clients shorten old results, which keep the ids of their calls.
-    key = turn.id, _characters([*turn.content])
+    key = turn.id, characters([*turn.content])
     known = _known_tokens.get(key)
     if known is None:
         known = _known_tokens[key] = content_tokens([*turn.content])
         if len(_known_tokens) > _MOST_KNOWN:
             _known_tokens.pop(next(iter(_known_tokens)), None)
     return known
-
-
-def _characters(value: Json) -> int:
-    """Return the length of all texts in a value."""
-    match value:
-        case str():
-            return len(value)
-        case list():
-            return sum(map(_characters, value))
-        case dict():
-            return sum(map(_characters, value.values()))
-        case _:
-            return 1
 
 
 def _last_messages(turns: Sequence[KnownTurn]) -> int:
