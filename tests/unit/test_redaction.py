@@ -345,6 +345,11 @@ def test_identifiers_hashes_and_public_data_stay_as_they_are(text: str) -> None:
     assert redact(text) == text
 
 
+def test_a_token_with_a_known_beginning_is_masked_though_its_letters_are_hexadecimal() -> None:
+    for redacted in (redact, redact_name):
+        assert "a1B2" not in str(redacted(f"hook ghp_{'a1B2' * 9}"))
+
+
 def test_a_uuid_is_masked_only_behind_the_name_of_a_key() -> None:
     uuid = "085c08dc-2ef4-43d2-a040-ec07339a94e4"
     for text in (f"My Splunk API key is {uuid}, use it", f"SNYK_TOKEN\n{uuid}\nok", f'snyk.Client("{uuid}")'):

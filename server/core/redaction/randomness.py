@@ -17,12 +17,9 @@ _LEAST_CHANGES_OF_ONE_CASE = 0.2
 
 
 def is_random(word: str) -> bool:
-    """Whether small letters, capitals and digits change as often as in random text, and are not hexadecimal.
-
-    Addresses of Ethereum have hexadecimal digits of both cases.
-    """
+    """Whether small letters, capitals and digits change as often as in random text."""
     judged = word[:_JUDGED].replace("_", "").replace("-", "")
-    if not _MIXED.match(judged) or changes(judged) < _LEAST_CHANGES * len(judged) or _HEXADECIMAL.match(judged):
+    if not _MIXED.match(judged) or changes(judged) < _LEAST_CHANGES * len(judged):
         return False
     return sum(map(len, _WORD.findall(judged))) < _MOST_WORDS * len(judged)
 
@@ -32,9 +29,14 @@ def is_random_in_one_case(word: str) -> bool:
     judged = word[:_JUDGED]
     return (
         _ONE_CASE.match(judged) is not None
-        and _HEXADECIMAL.match(judged) is None
+        and not is_hexadecimal(judged)
         and changes(judged) >= _LEAST_CHANGES_OF_ONE_CASE * len(judged)
     )
+
+
+def is_hexadecimal(word: str) -> bool:
+    """Whether all of a word are hexadecimal digits, of both cases as in an address of Ethereum."""
+    return _HEXADECIMAL.match(word) is not None
 
 
 def changes(word: str) -> int:

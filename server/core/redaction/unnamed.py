@@ -11,7 +11,7 @@ from functools import cache
 from esker.server.core.redaction.formats import public_prefixes
 from esker.server.core.redaction.names import Strength, strength_of, word_set, word_table, words_of
 from esker.server.core.redaction.patterns import Pattern
-from esker.server.core.redaction.randomness import is_random, is_random_in_one_case
+from esker.server.core.redaction.randomness import is_hexadecimal, is_random, is_random_in_one_case
 from esker.server.core.redaction.scan import Scan
 from esker.server.core.redaction.spans import RANDOM, Span
 
@@ -64,7 +64,7 @@ def _is_public(value: str) -> bool:
 
 
 def _is_secret(text: str, start: int, found: re.Match[str]) -> bool:
-    mixed = is_random(found["body"])
+    mixed = is_random(found["body"]) and not is_hexadecimal(found["body"])
     if not mixed and not is_random_in_one_case(found["body"]):
         return bool(_HEXADECIMAL.match(found["value"]) and _CALL.search(text[max(0, start - _NEAR) : start]))
     before = text[max(0, start - _BEFORE) : start].rpartition("\n")[2]
