@@ -11,11 +11,9 @@ from pathlib import Path
 from tests.clients.gateway.driving import MODES, try_through_gateway
 from tests.clients.installing import CannotInstall, Clients, install, known_clients
 from tests.clients.model.server import scripted_model
+from tests.clients.progress import MARKS, Progress
 from tests.clients.promises import Outcome, Trial
 from tests.clients.surroundings import agent_at_home, seeded_server
-
-_MARKS = {True: "yes", False: "NO", None: "-"}
-
 
 # A client gives its hooks and servers a few seconds, which a busy machine may need for something else.
 _TRIES = 2
@@ -33,10 +31,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"The clients were not tried: {error}", file=sys.stderr)
         return 0 if options.optional else 2
     outcomes: dict[str, list[Outcome]] = {name: [] for name in names}
-    if options.only != "gateway":
-        outcomes = _try_all(clients, names, short=options.short)
-    if options.only != "hooks" and not options.short:
-        behind = try_through_gateway(clients, names, options.mode or [*MODES])
+    with_hooks = options.only != "gateway"
+    modes = [] if options.only == "hooks" or options.short else options.mode or [*MODES]
+    progress = Progress(len(names) * (with_hooks + len(modes)))
+    if with_hooks:
+        outcomes = _try_all(clients, names, progress, short=options.short)
+    if modes:
+        behind = try_through_gateway(clients, names, modes, progress)
         outcomes = {name: [*outcomes[name], *behind[name]] for name in names}
     if options.json:
         print(json.dumps({name: [asdict(each) for each in tried] for name, tried in outcomes.items()}, indent=2))
@@ -59,16 +60,18 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     return options
 
 
-def _try_all(clients: Clients, names: list[str], *, short: bool) -> dict[str, list[Outcome]]:
+def _try_all(clients: Clients, names: list[str], progress: Progress, *, short: bool) -> dict[str, list[Outcome]]:
     outcomes: dict[str, list[Outcome]] = {}
     with scripted_model() as model, seeded_server() as server:
         for name in names:
-            for _ in range(_TRIES):
-                print(f"{name} …", file=sys.stderr)
+            progress.begin(f"{name} with hooks")
+            for attempt in range(_TRIES):
+                if attempt:
+                    progress.repeat(f"{name} with hooks")
                 with agent_at_home(name, clients, model.url, server.url) as agent:
                     patient = replace(agent, environ={**agent.environ, "ESKER_HOOK_SECONDS": "60"})
                     tried = Trial(patient if short else agent, server, model).run(short=short)
-                    outcomes[name] = list(tried)
+                    outcomes[name] = list(progress.shown(tried))
                 if all(each.kept is not False for each in outcomes[name]):
                     break
     return outcomes
@@ -80,7 +83,7 @@ def _table(outcomes: dict[str, list[Outcome]]) -> str:
     rows = [["", *outcomes]]
     for promise in promises:
         kept = {name: [each.kept for each in tried if each.promise == promise] for name, tried in outcomes.items()}
-        rows.append([promise, *(_MARKS[marks[0]] if marks else "" for marks in kept.values())])
+        rows.append([promise, *(MARKS[marks[0]] if marks else "" for marks in kept.values())])
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
     details = [

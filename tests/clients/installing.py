@@ -4,6 +4,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
@@ -78,6 +79,7 @@ def _require_node(clients: Clients) -> None:
 
 
 def _npm_install(clients: Clients, name: str, wanted: str) -> None:
+    print(f"Installing {wanted} …", file=sys.stderr, flush=True)
     below = clients.folder / "npm" / name
     below.mkdir(parents=True, exist_ok=True)
     (below / "package.json").write_text('{"private": true}\n', encoding="utf-8")

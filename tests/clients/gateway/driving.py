@@ -1,7 +1,6 @@
 """Drives clients through the gateway, each in each mode, with a server, a recorder and a model for all of them."""
 
 import secrets
-import sys
 from dataclasses import replace
 
 from tests.clients.agent import Agent
@@ -10,6 +9,7 @@ from tests.clients.gateway.recorder import recorder
 from tests.clients.gateway.trial import GatewayTrial
 from tests.clients.installing import Clients
 from tests.clients.model.server import ModelAsked, scripted_model
+from tests.clients.progress import Progress
 from tests.clients.promises import Outcome
 from tests.clients.surroundings import agent_at_home, seeded_server
 
@@ -17,17 +17,20 @@ MODES = ("off", "watch", "pack", "manage")
 _HISTORY_TOKENS = "4000"
 
 
-def try_through_gateway(clients: Clients, names: list[str], modes: list[str]) -> dict[str, list[Outcome]]:
-    """Return what holds for each client."""
+def try_through_gateway(
+    clients: Clients, names: list[str], modes: list[str], progress: Progress
+) -> dict[str, list[Outcome]]:
+    """Return what holds for each client, and show each outcome as it comes."""
     outcomes: dict[str, list[Outcome]] = {name: [] for name in names}
     with scripted_model() as model, seeded_server(**_settings(model)) as server, recorder(server.port) as recorded:
         for name in names:
             for mode in modes:
-                print(f"{name}, {mode} …", file=sys.stderr)
+                progress.begin(f"{name} through the gateway, {mode}")
                 key = f"sk-{secrets.token_hex(8)}"
                 with agent_at_home(name, clients, model.url, recorded.url) as agent:
                     led = _led_through(agent, mode, recorded.url, key)
-                    outcomes[name] += GatewayTrial(mode, led, server, model, recorded).run(key)
+                    trial = GatewayTrial(mode, led, server, model, recorded)
+                    outcomes[name] += progress.shown(trial.run(key))
     return outcomes
 
 
