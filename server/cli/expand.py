@@ -7,6 +7,7 @@ import typer
 
 from esker.server.cli.connection import connect
 from esker.server.cli.output import AsJson, print_json, say
+from esker.server.core.conversation.readable_calls import readable
 from esker.server.core.counts import counted
 from esker.server.core.pack.rendering import MARK, SAID
 from esker.server.core.recall.expansion_fit import MIN_TOKENS
@@ -42,7 +43,7 @@ def _show(found: dict[str, Any]) -> None:
         for message in excerpt["messages"]:
             mark = ">" if message["cited"] else " "
             when = message["sent_at"][:16].replace("T", " ")
-            say(f"{mark} {message['seq']} {when} {message['trust']}: {_text(message['text'], message)}")
+            say(f"{mark} {message['seq']} {when} {message['trust']}: {_text(readable(message['text']), message)}")
     missing = found["left_out"]
     if any(missing.values()):
         around = missing["cited"] + missing["around"]

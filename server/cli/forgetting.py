@@ -12,6 +12,8 @@ from esker.server.cli.database import purged, settings_for
 from esker.server.cli.output import AsJson, DataDir, print_json, say
 from esker.server.cli.sessions import resolve_session
 from esker.server.cli.times import ACCEPTED, as_sent, typed_time
+from esker.server.core.conversation.observer_text import TOOL_CHARACTERS
+from esker.server.core.conversation.readable_calls import readable
 from esker.server.core.counts import counted
 
 app = typer.Typer(add_completion=False)
@@ -142,7 +144,9 @@ def show_plan(plan: dict[str, Any]) -> str:
     for message in plan["messages"]:
         what = "blanked" if message["blanked"] else "taken out of passages"
         echo = ", repeats it" if message["why"] == "echo" else ""
-        say(f"message {message['seq']} of {message['session_id']}, {message['role']}{echo}, {what}: {message['text']}")
+        # The words to be forgotten may be far behind the beginning of an argument.
+        text = readable(message["text"], TOOL_CHARACTERS)
+        say(f"message {message['seq']} of {message['session_id']}, {message['role']}{echo}, {what}: {text}")
     for text in plan["notes"]:
         say(f"note of a session: {text}")
     for memory_id in plan["rewritten"]:

@@ -16,6 +16,7 @@ from esker.server.cli.sessions import resolve_session
 from esker.server.cli.times import ACCEPTED, as_sent, typed_time
 from esker.server.core.clock import system_clock
 from esker.server.core.config.client_settings import ClientSettings
+from esker.server.core.conversation.readable_calls import readable
 from esker.server.core.counts import counted
 from esker.server.core.errors import Misconfigured
 from esker.server.core.http_answers import ServerRefused
@@ -89,8 +90,9 @@ def show_recalled(found: dict[str, Any]) -> None:
         say(f"{unknown_line(UnknownProject(**unknown))}{' These belong to no project:' if found['hits'] else ''}")
     for hit in found["hits"]:
         mark = MARK[hit["priority"]] if hit["priority"] else SAID
-        # A passage has several lines.
-        say(f"{hit['score']:.2f} {mark} " + neutral(hit["content"]).replace("\n", "\n     "))
+        # A passage has several lines, and has no kind.
+        content = neutral(hit["content"] if hit["kind"] else readable(hit["content"]))
+        say(f"{hit['score']:.2f} {mark} " + content.replace("\n", "\n     "))
         say(f"     {hit['age']}, {_sources_text(hit)}")
         if hit["parts"]:
             say("     " + ", ".join(f"{name} {value}" for name, value in hit["parts"].items() if value is not None))

@@ -13,6 +13,7 @@ from starlette.responses import HTMLResponse
 
 from esker.server import VERSION
 from esker.server.core.clock import age
+from esker.server.core.conversation.readable_calls import call_words, readable
 from esker.server.core.counts import counted
 from esker.server.core.records import Principal
 from esker.server.usecases.parts import Parts
@@ -101,6 +102,8 @@ def _environment() -> Environment:
         "shortened": _shortened,
         "parts_of_message": _parts_of_message,
         "counted": counted,
+        "readable": readable,
+        "call_words": call_words,
         "picture": picture,
         "part_text": part_text,
         "result_parts": result_parts,

@@ -60,8 +60,13 @@ async def test_once_a_key_exists_every_page_asks_for_one_and_shows_nothing(
         for path in ("/", "/ui/search?q=boat", "/ui/memories", "/ui/nowhere"):
             refused = await browser.get(path)
             assert (refused.status_code, 'name="key"' in refused.text, "blue" in refused.text) == (401, True, False)
-            assert f'value="{path}" hidden' in refused.text or "?" in path
-        for back, shown in (("", "/"), ("/ui/memories", "/ui/memories"), ("//evil.example/ui/", "/")):
+            assert f'value="{path}" hidden' in refused.text
+        filtered = "/ui/search?q=what%20is%20%26%20was&kinds=note"
+        own, foreign = (
+            ("/ui/memories", filtered, "/docs", "/?a=1"),
+            ("//evil.example/ui/", "/\\evil.example", "/ui/a\nb"),
+        )
+        for back, shown in [("", "/"), *((each, each) for each in own), *((each, "/") for each in foreign)]:
             form = {"key": key, "back": back}
             signed_in = await browser.post("/ui/login", data=form, headers=from_page(browser))
             assert (signed_in.status_code, signed_in.headers["location"]) == (303, shown)
@@ -123,6 +128,20 @@ async def test_a_filter_that_is_left_open_filters_nothing(client: httpx2.AsyncCl
         assert "blue" in (await client.get(f"{path}{'&' if '?' in path else '?'}{open_filters}")).text
         kept_out = await client.get(f"{path}{'&' if '?' in path else '?'}kind=reflection")
         assert (kept_out.status_code, "blue" in kept_out.text) == (200, False)
+
+
+async def test_a_passage_and_a_message_show_calls_of_tools_in_words(client: httpx2.AsyncClient) -> None:
+    session = await opened(client, "calls")
+    call = {"type": "tool_use", "id": "t1", "name": "Bash", "input": {"command": "make lighthouse"}}
+    result = {"type": "tool_result", "tool_use_id": "t1", "content": "no rule for lighthouse", "is_error": True}
+    await said(client, session, {"external_id": "a", "role": "assistant", "content": [call]})
+    await said(client, session, {"external_id": "b", "role": "user", "content": [result]})
+    found = (await client.get("/ui/search?q=lighthouse")).text
+    assert "[calls Bash (command: make lighthouse)]" in found
+    assert "[Bash failed: no rule for lighthouse]" in found
+    passage = found.split("/ui/memories/psg_", 1)[1].split('"', 1)[0]
+    assert "[calls Bash (command: make lighthouse)]" in (await client.get(f"/ui/memories/psg_{passage}")).text
+    assert "Bash (command: make lighthouse)</summary>" in (await client.get(f"/ui/sessions/{session}")).text
 
 
 async def confirmed(
