@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import RedirectResponse
 
-from esker.server.core.errors import NotFound, Unauthorized
+from esker.server.core.errors import NotFound
 from esker.server.rest.access import COOKIE
 from esker.server.rest.json_route import StrictRoute
 from esker.server.web.page_route import FormText, PageRoute, own_address
@@ -74,7 +74,7 @@ async def show_login(request: Request) -> Response:
 async def log_in(request: Request, key: FormText, back: FormText = "") -> Response:
     """Keep a key in the browser, and show the page that was asked for, whose request checks the key."""
     if not key.strip().isascii() or not key.strip():
-        raise Unauthorized("This is not a key.")
+        return page(request, "login.html", 401, problem="This is not a key.", back=own_address(back) or "")
     return _signed_in(request, key.strip(), own_address(back) or "/")
 
 

@@ -26,7 +26,8 @@ ChosenKind = Annotated[Kind | None, BeforeValidator(lambda chosen: chosen or Non
 """The kind that was chosen in a list whose first entry, for all kinds, is empty."""
 log = logging.getLogger(__name__)
 
-_OWN = re.compile(r"/ui/[\w/-]*")
+# A page and its query. Browsers take `//` and `/\` at the beginning of an address for another server.
+_OWN = re.compile(r"/(?:ui/[\w/-]*|docs)?(?:\?[!-\[\]-~]*)?")
 _SIGNING_IN = re.compile(r"/ui/(?:login|link)\b")
 _CHANGING = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 
@@ -41,11 +42,15 @@ def error_page(request: Request, error: EskerError) -> Response:
     status = status_of(error)
     request.state.problem = str(error)  # for the log
     template = "login.html" if status == 401 else "error.html"
-    back = request.url.path if request.method == "GET" and not _SIGNING_IN.match(request.url.path) else ""
+    back = _address(request) if request.method == "GET" and not _SIGNING_IN.match(request.url.path) else ""
     answer = page(request, template, status, code=status, problem=str(error), hint=error.hint, back=back)
     told = problem_of(error).headers
     answer.headers.update({name: told[name] for name in ("WWW-Authenticate", "Retry-After") if name in told})
     return answer
+
+
+def _address(request: Request) -> str:
+    return f"{request.url.path}?{request.url.query}" if request.url.query else request.url.path
 
 
 class PageRoute(APIRoute):
