@@ -38,12 +38,13 @@ def test_all_that_is_copied_is_tracked_and_not_left_out_of_the_context() -> None
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root gives folders to another user")
 def test_the_user_of_the_image_can_make_every_folder_that_esker_uses(tmp_path: Path) -> None:
-    [made] = re.findall(r"install -d [^&]*", _TEXT)
+    [made] = re.findall(r"install -d [^&\n]*", _TEXT)
     made = made.replace("-o esker -g esker", f"-o {_USER} -g {_USER}")
     home = tmp_path / "home"
     home.mkdir()
     os.chown(home, _USER, _USER)
-    subprocess.run(shlex.split(made.replace("/home/esker", str(home))), check=True)
+    subprocess.run(shlex.split(made.replace("/home/esker", str(home))), cwd=tmp_path, check=True)
+    assert [*tmp_path.iterdir()] == [home]
     for folder in (tmp_path, *list(tmp_path.parents)[:2]):
         folder.chmod(0o755)
     wanted = [str(home / name) for name in (".local/share/esker/postgres", ".local/share/esker-demo", ".local/state")]
