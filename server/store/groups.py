@@ -8,7 +8,7 @@ from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
 from esker.server.core.context.session_memory import GroupSummary
-from esker.server.core.conversation.records import Group, StoredMessage, StoredSession
+from esker.server.core.conversation.records import Group, StoredSession
 from esker.server.core.facts.records import Observed
 from esker.server.db.database import Connection
 from esker.server.db.pipeline import Query
@@ -22,15 +22,15 @@ async def insert(
     *,
     group_id: str,
     session: StoredSession,
-    first: StoredMessage,
-    last: StoredMessage,
+    first_seq: int,
+    last_seq: int,
     observer: str,
     observed: Observed,
     merged: int,
     replaced: int,
     now: datetime,
 ) -> None:
-    """Record that `observer` covered the messages from `first` to `last`.
+    """Record that `observer` covered the messages from `first_seq` to `last_seq`.
 
     `merged` counts its facts that were already rows, `replaced` the rows that they superseded.
     """
@@ -38,10 +38,8 @@ async def insert(
     values = {
         "id": group_id,
         "session": session.id,
-        "first_seq": first.seq,
-        "last_seq": last.seq,
-        "first_external_id": first.external_id,
-        "last_external_id": last.external_id,
+        "first_seq": first_seq,
+        "last_seq": last_seq,
         "cwd": session.cwd,
         "observer": observer,
         "current_task": observed.current_task,

@@ -1,6 +1,6 @@
 """Projects: names in the rows of sessions and memories. Only the former names of renamed ones have a table."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from pathlib import Path
 
@@ -62,6 +62,12 @@ async def bound_keys(connection: Connection, project: str, now: datetime) -> lis
 def present_names(names: Iterable[str]) -> Query[dict[str, str]]:
     """Return those of some names that are former names of projects, with the present ones."""
     return Query(SQL["present"], {"names": list(names)}, lambda rows: {str(row[0]): str(row[1]) for row in rows})
+
+
+async def rename_in_jobs(connection: Connection, names: Mapping[str, str]) -> None:
+    """Give projects other names in the options of jobs."""
+    for former, project in names.items():
+        await connection.execute(SQL["move_jobs"], {"former": former, "project": project})
 
 
 async def former_names(connection: Connection) -> dict[str, str]:

@@ -11,8 +11,8 @@ from esker.server.core.ids import new_id
 from esker.server.core.json_input import Json
 from esker.server.core.records import ListedKey, ListedPool, Pool, Principal
 from esker.server.core.redaction import redact_name
-from esker.server.db.pipeline import fetch
 from esker.server.store import audit, keys, pools, projects
+from esker.server.usecases.find_projects import renamed_projects
 from esker.server.usecases.name_project import stored_name
 from esker.server.usecases.parts import Parts
 
@@ -136,7 +136,7 @@ async def create_key(
         if project:
             # The name may be a former one, whose rows have another; no project is renamed meanwhile.
             await projects.lock(connection)
-            project = (await fetch(connection, projects.present_names([project]))).get(project, project)
+            project = (await renamed_projects(connection, [project])).get(project, project)
         made = NewKey(new_id("key", now), name, pool, wanted, client, project, api_key.new_key())
         await keys.insert(
             connection,

@@ -18,6 +18,7 @@ from esker.server.db.database import Connection
 from esker.server.providers.roles import Meter, Reflector
 from esker.server.store import jobs, memories, reflections, sessions, vectors
 from esker.server.store.reflections import ReflectionSubject
+from esker.server.usecases.find_projects import renamed_projects
 from esker.server.usecases.parts import Parts
 from esker.server.usecases.spending import PoolMeter, falls_back
 from esker.server.usecases.tombstones import SaidText, are_forgotten
@@ -66,18 +67,18 @@ async def condense(
         return False
     if candidate.problem:
         async with parts.database.tenant(lease.pool_id) as connection:
+            await _record_rejection(parts, connection, candidate, task.rows, subject, now)
             await jobs.hold(connection, lease, lease.until)
             await jobs.progress(connection, lease, now)
-            await _record_rejection(connection, candidate, task.rows, subject, now)
         return False
     made = await asyncio.to_thread(_ready_reflection, candidate, task.rows, subject, now)
     async with parts.database.tenant(lease.pool_id) as connection:
         # No other transaction may condense or forget the rows meanwhile.
         await sessions.lock_all(connection, {row.session_id for row in task.rows if row.session_id})
         if (made := await _without_forgotten(parts, connection, made)) is None:
+            await _record_rejection(parts, connection, replace(candidate, problem=_FORGOTTEN), task.rows, subject, now)
             await jobs.hold(connection, lease, lease.until)
             await jobs.progress(connection, lease, now)
-            await _record_rejection(connection, replace(candidate, problem=_FORGOTTEN), task.rows, subject, now)
             return False
         await _write(connection, made, now)
         if and_then:
@@ -208,6 +209,10 @@ async def _write(connection: Connection, made: _ReadyReflection, now: datetime) 
     touched = {*made.replaced, *drawn_from}
     if await memories.lock_live(connection, touched) != touched:
         raise RowsChanged
+    subject = await _present(connection, made.subject)
+    if subject != made.subject:
+        rows = [IndexedMemory(replace(row.memory, project=subject.project)) for row in made.rows]
+        made = replace(made, subject=subject, rows=rows)
     await memories.insert(connection, made.rows)
     await memories.inherit_use(connection, [row.memory.id for row in made.rows])
     await memories.supersede(connection, made.replaced, now)
@@ -228,7 +233,16 @@ async def _write(connection: Connection, made: _ReadyReflection, now: datetime) 
     await vectors.enqueue(connection, [row.memory.id for row in made.rows], now)
 
 
+async def _present(connection: Connection, subject: ReflectionSubject) -> ReflectionSubject:
+    """Return a subject with the present name of its project. Its rows are locked, so it gets no other one meanwhile."""
+    if subject.project is None:
+        return subject
+    renamed = await renamed_projects(connection, [subject.project])
+    return replace(subject, project=renamed.get(subject.project, subject.project))
+
+
 async def _record_rejection(
+    parts: Parts,
     connection: Connection,
     candidate: _ReflectionCandidate,
     inputs: Sequence[Memory],
@@ -236,13 +250,18 @@ async def _record_rejection(
     now: datetime,
 ) -> None:
     """Record that no candidate was good enough; nothing else changes."""
+    await memories.lock_live(connection, [row.id for row in inputs])
+    reason = redact(candidate.problem or "it was not better")
+    # A problem may quote the answer of the model, and so a row that was forgotten meanwhile.
+    said = SaidText(reason, max(row.said_at for row in inputs), subject.project)
+    [is_forgotten] = await are_forgotten(parts, connection, [said])
     await reflections.insert(
         connection,
         reflection_id=new_id("ref", now),
-        subject=subject,
+        subject=await _present(connection, subject),
         reflector=candidate.reflector,
         level=candidate.level,
-        reason=redact(candidate.problem or "it was not better"),
+        reason=_FORGOTTEN if is_forgotten else reason,
         input_ids=[row.id for row in inputs],
         tokens_before=tokens_of(inputs),
         tokens_after=tokens_of(inputs),

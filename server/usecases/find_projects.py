@@ -1,12 +1,14 @@
 """Find projects by name: an answer tells a misspelt or renamed project from one without memories."""
 
 import asyncio
+from collections.abc import Iterable
 
 from esker.server.core.reports import ProjectSummary
 from esker.server.core.similar_projects import UnknownProject, nearest
 from esker.server.db.database import Connection
 from esker.server.db.pipeline import fetch
 from esker.server.store import projects
+from esker.server.usecases.forgotten_places import new_names
 from esker.server.usecases.parts import Parts
 
 # Most project names that an unknown one is compared with.
@@ -29,11 +31,20 @@ async def similar_projects(connection: Connection, project: str) -> UnknownProje
 
 
 async def renamed_project(parts: Parts, pool_id: str, project: str | None) -> str | None:
-    """Return the present name of a project that was renamed, or None: its clients name it as before."""
+    """Return the present name of a project that has another one, or None: its clients name it as before."""
     if project is None:
         return None
     async with parts.database.moment(pool_id) as connection:
-        return (await fetch(connection, projects.present_names([project]))).get(project)
+        return (await renamed_projects(connection, [project])).get(project)
+
+
+async def renamed_projects(connection: Connection, names: Iterable[str]) -> dict[str, str]:
+    """Return those of some names of projects that were renamed, merged or forgotten, with their present names."""
+    asked = list(names)
+    forgotten = await new_names(connection, dict.fromkeys(asked))
+    present = await fetch(connection, projects.present_names({*asked, *forgotten.values()}))
+    named = {name: forgotten.get(name, name) for name in asked}
+    return {name: found for name, given in named.items() if (found := present.get(given, given)) != name}
 
 
 async def list_projects(parts: Parts, pool_id: str, limit: int) -> list[ProjectSummary]:

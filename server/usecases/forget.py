@@ -25,6 +25,7 @@ from esker.server.store import (
     memories,
     messages,
     packs,
+    projects,
     quarantine,
     session_histories,
     sessions,
@@ -139,6 +140,7 @@ async def _forget(
     if request.selection.words:
         renamed = await text_columns.rename_places(connection, doomed.phrases, digests.name_for)
         await bury_places(connection, digests, renamed, receipt_id, now)
+        await projects.rename_in_jobs(connection, {place: digests.name_for(place) for place in renamed})
     await jobs.forget_errors(connection, doomed.sessions)
     embedded = await vectors.delete(connection, "memory", [*numbers, *reworded])
     shown = await packs.delete_showing(connection, {*doomed.rows, *doomed.quoting, *doomed.placed})

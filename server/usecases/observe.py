@@ -265,8 +265,11 @@ async def _write(
     session, first, last = shown.session, shown.messages[0], shown.messages[-1]
     async with parts.database.tenant_pipeline(lease.pool_id) as connection:
         # Waits for a transaction that forgets, since its facts must not come back.
-        await send(connection, sessions.locked(session.id))
+        locked = await send(connection, sessions.locked(session.id))
         observed, facts = await _without_forgotten(parts, connection, shown, observed, facts)
+        # Its project or directory may have got another name since the slice was read.
+        shown = replace(shown, session=await locked)
+        facts = [fact.in_project(shown.session.project) for fact in facts]
         covered = await sessions.cover(connection, session.id, first.seq, last.seq, observed)
         await jobs.hold(connection, lease, lease.until)
         await covered
@@ -275,9 +278,9 @@ async def _write(
         await groups.insert(
             connection,
             group_id=group_id,
-            session=session,
-            first=first,
-            last=last,
+            session=shown.session,
+            first_seq=first.seq,
+            last_seq=last.seq,
             observer=observer,
             observed=observed,
             merged=plan.merged,

@@ -87,8 +87,8 @@ async def reflect_pool(parts: Parts, pool_id: str, asked: PoolReflection, *, wai
     finished = not due or (wait and await wait_for_job(parts, pool_id, subject, "reflect_pool", done))
     async with parts.database.tenant(pool_id) as connection:
         latest = await reflections.listed(connection, scope="pool", after=newest, limit=_MOST_ROWS)
-        concerned = {batch[0].project for batch in due}
-        made = [found for found in latest if found.project in concerned]
+        concerned = {row.id for batch in due for row in batch}
+        made = [found for found in latest if not concerned.isdisjoint(found.input_ids)]
         untouched = sum(map(tokens_of, due))
         return await report_of(connection, made, reflector.name, untouched, queued=not finished)
 

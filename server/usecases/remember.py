@@ -17,8 +17,9 @@ from esker.server.core.sources import sourced
 from esker.server.core.text.indexing import IndexedMemory
 from esker.server.db.database import Connection
 from esker.server.db.pipeline import fetch, send
-from esker.server.store import audit, memories, passages, projects, quarantine, sessions, vectors
+from esker.server.store import audit, memories, passages, quarantine, sessions, vectors
 from esker.server.usecases.binding import bound_project, check_row, check_sessions
+from esker.server.usecases.find_projects import renamed_projects
 from esker.server.usecases.name_project import stored_name
 from esker.server.usecases.parts import Parts
 from esker.server.usecases.quarantine import extend_quarantines
@@ -110,12 +111,12 @@ async def _remember(parts: Parts, who: Principal, notes: Sequence[Note], *, read
 
 
 async def _under_present_names(parts: Parts, who: Principal, prepared: list[PreparedNote]) -> list[PreparedNote]:
-    """Return notes with the present names of projects that were renamed."""
+    """Return notes with the present names of projects that were renamed, merged or forgotten."""
     named = {note.project for note in prepared if note.project is not None}
     if not named or who.project is not None:
         return prepared
     async with parts.database.moment_pipeline(who.pool_id) as connection:
-        present = await fetch(connection, projects.present_names(named))
+        present = await renamed_projects(connection, named)
     return [replace(note, project=present.get(note.project or "", note.project)) for note in prepared]
 
 
@@ -308,7 +309,7 @@ async def list_memories(
     )
     async with parts.database.tenant(pool_id) as connection:
         if row_filter.project is not None:
-            present = await fetch(connection, projects.present_names([row_filter.project]))
+            present = await renamed_projects(connection, [row_filter.project])
             bounded = replace(bounded, project=present.get(row_filter.project, row_filter.project))
         if row_filter.session is not None:
             await sessions.get(connection, row_filter.session)

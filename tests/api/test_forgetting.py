@@ -30,7 +30,9 @@ from tests.api.test_hygiene import ScriptedServer
 from tests.support.api import contents, observed, opened, recalled, said, tool_text
 from tests.support.databases import contents as contents_of
 from tests.support.databases import dump
-from tests.support.model_server import ModelServer
+from tests.support.model_server import ModelServer, ScriptedAnswer
+from tests.support.reflecting import fact
+from tests.support.reflecting import row as reflected_row
 
 VAULT = "Our vault is called Xanadu."
 ECHO = "Understood, Xanadu it is."
@@ -177,6 +179,64 @@ async def test_ids_of_clients_that_say_a_forgotten_word_get_other_names_and_come
     assert (await client.post(f"/v1/sessions/{session}/events", json=event)).json()["repeated"]
     imported = await client.post("/v1/import", content=exported)
     assert (imported.status_code, set(imported.json()["new"].values())) == (200, {0}), imported.text
+    assert "xanadu" not in dump(owner_url).lower()
+
+
+async def test_ids_and_places_forgotten_during_an_observation_do_not_come_back(
+    memory: ScriptedServer, owner_url: str
+) -> None:
+    session = await opened(memory.client, "chat about Xanadu", project="xanadu-shop", cwd="/home/ann/xanadu")
+    message = {"external_id": "turn-xanadu-1", "role": "user", "content": "Never use floats for money."}
+    await said(memory.client, session, message)
+    release = asyncio.Event()
+    memory.model.arrived.clear()
+    facts = {"facts": [fact("Never use floats for money.", sources=[1])]}
+    memory.model.say(ScriptedAnswer(json.dumps(facts), wait_for=release))
+    observing = asyncio.create_task(observed(memory.client, session))
+    await memory.model.arrived.wait()
+    assert (await forgotten(memory.client, words=["Xanadu"]))["left"] == {}
+    release.set()
+    assert (await observing)["memories"] == 1
+    assert "xanadu" not in dump(owner_url).lower()
+
+
+@pytest.mark.parametrize("path", ["/v1/sessions/{}/reflect", "/v1/reflect"])
+@pytest.mark.parametrize("is_better", [True, False])
+async def test_a_project_forgotten_during_a_reflection_does_not_come_back(
+    memory: ScriptedServer, owner_url: str, path: str, is_better: bool
+) -> None:
+    session = await opened(memory.client, project="xanadu-shop")
+    for text in ("The weather of today was discussed at some length.", "The coffee of today was discussed as well."):
+        await memory.hears(session, text, priority="low", category="fact")
+    ids = [row["id"] for row in await memory.rows()]
+    release = asyncio.Event()
+    memory.model.arrived.clear()
+    text = "Small talk." if is_better else "The small talk in Xanadu took 99 minutes."
+    memory.model.say(ScriptedAnswer(json.dumps({"rows": [reflected_row(text, *ids)]}), wait_for=release))
+    options = {} if "sessions" in path else {"project": "xanadu-shop", "min_age_days": 0}
+    reflecting = asyncio.create_task(memory.client.post(f"{path.format(session)}?wait=true", json=options))
+    await memory.model.arrived.wait()
+    assert (await forgotten(memory.client, words=["Xanadu"]))["left"] == {}
+    release.set()
+    report = (await reflecting).json()
+    assert (report["superseded"], bool(report["rejected"])) == ((2, False) if is_better else (0, True))
+    assert "xanadu" not in dump(owner_url).lower()
+
+
+async def test_a_client_that_goes_on_naming_a_forgotten_project_writes_and_reads_under_its_other_name(
+    client: httpx2.AsyncClient, owner_url: str
+) -> None:
+    place = {"project": "xanadu-shop"}
+    await client.post("/v1/memories", json={"content": "The cellar is dry.", **place})
+    await forgotten(client, words=["Xanadu"])
+    [other] = {row["project"] for row in (await client.get("/v1/memories")).json()["memories"]}
+    written = (
+        await client.post("/v1/memories", json={"content": "The roof is green.", "priority": "high", **place})
+    ).json()
+    assert written["project"] == other
+    assert len((await client.get("/v1/memories", params=place)).json()["memories"]) == 2
+    assert (await recalled(client, "roof", **place))["hits"][0]["content"] == "The roof is green."
+    assert "The roof is green." in (await client.get("/v1/briefing", params=place)).text
     assert "xanadu" not in dump(owner_url).lower()
 
 

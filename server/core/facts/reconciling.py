@@ -44,6 +44,12 @@ class NewFact:
     voice: Trust
     asserted: bool
 
+    def in_project(self, project: str | None) -> "NewFact":
+        """Return the fact with its row in a project."""
+        if self.row.memory.project == project:
+            return self
+        return replace(self, row=IndexedMemory(replace(self.row.memory, project=project)))
+
 
 @dataclass(slots=True)
 class ReconciliationPlan:

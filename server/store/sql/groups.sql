@@ -1,11 +1,14 @@
 -- name: insert
--- Record the messages that one observer call covered, and its results.
+-- Record the messages that one observer call covered, and its results. Their ids are read here, since a client's id that
+-- was forgotten while the observer worked has another name now.
 INSERT INTO observation_groups (pool_id, id, session_id, first_seq, last_seq, first_external_id, last_external_id,
                                 cwd, observer, current_task, suggested_continuation, thread_title, input_tokens,
                                 output_tokens, merged, replaced, refused, created_at)
-VALUES (current_pool(), %(id)s, %(session)s, %(first_seq)s, %(last_seq)s, %(first_external_id)s,
-        %(last_external_id)s, %(cwd)s, %(observer)s, %(current_task)s, %(suggested_continuation)s, %(thread_title)s,
-        %(input_tokens)s, %(output_tokens)s, %(merged)s, %(replaced)s, %(refused)s, %(now)s)
+SELECT current_pool(), %(id)s, %(session)s, %(first_seq)s, %(last_seq)s, first.external_id, last.external_id, %(cwd)s,
+       %(observer)s, %(current_task)s, %(suggested_continuation)s, %(thread_title)s, %(input_tokens)s, %(output_tokens)s,
+       %(merged)s, %(replaced)s, %(refused)s, %(now)s
+FROM messages first JOIN messages last ON last.session_id = first.session_id AND last.seq = %(last_seq)s
+WHERE first.session_id = %(session)s AND first.seq = %(first_seq)s
 
 -- name: of_session
 -- The groups of a session, in order.
