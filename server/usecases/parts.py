@@ -14,6 +14,7 @@ from esker.server.providers.reranking import Reranking
 from esker.server.providers.roles import Observer, Reflector
 from esker.server.providers.text_processes import TextProcesses
 from esker.server.usecases.instruments import Instruments
+from esker.server.usecases.pending_counts import PendingCounts
 from esker.server.usecases.pulse import Pulse
 from esker.server.usecases.setbacks import Setbacks
 
@@ -22,7 +23,8 @@ from esker.server.usecases.setbacks import Setbacks
 class Parts:
     """The database, the clock, the settings, the models, the processes that read long texts, and what failed lately.
 
-    `holder` is what this process holds leases with; `breakers` keep calls from providers that are down.
+    `holder` is what this process holds leases with; `breakers` keep calls from providers that are down; `pending` has
+    large counts of texts without a vector, which recalls share for a moment.
 
     A model that is None is switched off.
 
@@ -43,6 +45,7 @@ class Parts:
     processes: TextProcesses = field(default_factory=TextProcesses)
     setbacks: Setbacks = field(default_factory=Setbacks)
     pulse: Pulse = field(default_factory=Pulse)
+    pending: PendingCounts = field(default_factory=PendingCounts)
     instruments: Instruments = field(default_factory=Instruments)
     holder: Holder = field(default_factory=Holder)
     breakers: Breakers = field(default_factory=Breakers)

@@ -154,17 +154,21 @@ async def _recall(parts: Parts, pool_id: str, request: RecallRequest) -> Recalle
 
 
 async def _resolve_scope(parts: Parts, pool_id: str, request: RecallRequest) -> _RecallScope:
-    now = parts.clock()
+    now, bound = parts.clock(), parts.database.project
+    pending = parts.pending.recent(pool_id, bound, now)
     async with parts.database.moment_pipeline(pool_id) as connection:
         row_filter, session = await resolved(connection, request, now)
         unobserved = await send(connection, sessions.unobserved_tokens(row_filter.session))
         spaces = await send(connection, vectors.all_spaces())
-        waiting = await send(connection, vectors.waiting())
+        waiting = await send(connection, vectors.waiting()) if pending is None else known(pending)
         is_known = await send(connection, projects.is_known(row_filter.project))
         sizes = await send(connection, search.sizes(row_filter))
         position = await send(connection, log_position()) if parts.database.replica else known(None)
     session_timezone = (await session).timezone if session else "UTC"
     space = active_of(parts, await spaces)
+    if pending is None:
+        count = await waiting if space else await _without_space(parts, pool_id)
+        pending = parts.pending.keep(pool_id, bound, now, count)
     return _RecallScope(
         pool_id=pool_id,
         request=request,
@@ -173,7 +177,7 @@ async def _resolve_scope(parts: Parts, pool_id: str, request: RecallRequest) -> 
         timezone=request.timezone or session_timezone,
         space=space,
         sizes=await sizes,
-        pending=await waiting if space else await _without_space(parts, pool_id),
+        pending=pending,
         unobserved=await unobserved,
         unknown=None if await is_known else await _unknown_project(parts, pool_id, row_filter.project),
         position=await position,

@@ -172,6 +172,29 @@ async def test_an_embedder_that_is_down_costs_no_attempt_and_all_rows_are_embedd
     assert attempts(owner_url) == {}
 
 
+async def test_a_recall_counts_a_long_queue_again_after_two_seconds(
+    asking: Parts, who: Principal, clock: FakeClock, space: Space, owner_url: str
+) -> None:
+    await remember(asking, who, [Note("A river runs.")])
+
+    async def pending_after(seconds: float, more: int) -> int:
+        clock.advance(seconds=seconds)
+        with psycopg.connect(owner_url) as connection:
+            connection.execute(
+                "INSERT INTO embedding_attempts (pool_id, space, tier, number, urgency, not_before)"
+                " SELECT pool_id, space, 'm', (SELECT max(number) FROM embedding_attempts) + n, 1, now()"
+                " FROM embedding_attempts CROSS JOIN generate_series(1, %s) n WHERE number = (SELECT min(number)"
+                " FROM embedding_attempts)",
+                [more],
+            )
+        return (await recall(asking, who.pool_id, RecallRequest("river"))).pending
+
+    assert await pending_after(0, more=0) == 1
+    assert await pending_after(0, more=1_000) == 1_001
+    assert await pending_after(1, more=1) == 1_001
+    assert await pending_after(1, more=0) == 1_002
+
+
 async def test_an_edit_while_its_text_is_embedded_wins(
     asking: Parts, who: Principal, embedder: RemoteEmbedder, space: Space, clock: FakeClock, owner_url: str
 ) -> None:
