@@ -36,7 +36,7 @@ class SyncScope:
 
 
 def present_name(api: Api, pool: str, project: str) -> str:
-    """Return the present name of a project, from its rows; those of no project are in the same list."""
+    """Return the present name of a project. It is read from its rows; the list also has rows of no project."""
     named = (str(row["project"]) for row in _listed(api, SyncScope(pool, project)) if row["project"] is not None)
     return next(named, project)
 
@@ -173,7 +173,7 @@ def without_kept(
     found: list[SyncStep] = []
     for step in steps:
         if also := also_forgotten([step]):
-            reason = f"{step.id} is not forgotten: that would also forget {', '.join(also)}, which has a line."
+            reason = f"{step.id} is not forgotten: that would also forget {', '.join(also)}, whose line is still there."
             plan.problems.append(SyncProblem("", f"{reason} --delete forgets both, --restore writes the line again."))
         elif also is not None:
             found.append(step)

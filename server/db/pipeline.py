@@ -55,7 +55,7 @@ class Answer(Generic[T]):
 
 
 async def send(connection: AsyncConnection[TupleRow], query: Query[T]) -> Answer[T]:
-    """Send a query, and return its answer to come."""
+    """Send a query; awaiting the result returns its answer."""
     cursor = connection.cursor(row_factory=query.row_factory, binary=query.binary)
     await cursor.execute(query.statement, query.values)
     return Answer(cursor.fetchall, query.read)

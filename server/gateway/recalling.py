@@ -109,7 +109,7 @@ class Recalling:
                     await client.end()
                     return
                 body = await self._continued(chain, _used(sent.read.protocol, events))
-                # Also if the next request fails, or the client goes away in it.
+                # Counted before the next request, which may fail or lose its client.
                 client.copy.used, client.copy.further_tokens = chain.used, chain.further_tokens
                 if body is None:
                     break

@@ -58,7 +58,7 @@ def read_events(body: bytes) -> Iterator[Event]:
 def written(event: SentEvent, data: JsonObject) -> bytes:
     """Return the bytes of an event with other data; it has a line with its name if the one that came had."""
     name = f"event: {event.name}\n" if event.raw.startswith(b"event:") else ""
-    # In ASCII: a provider may send half of a character, as an escape, and UTF-8 cannot write it.
+    # JSON in ASCII, since a provider may escape half of a character, which UTF-8 cannot write.
     return f"{name}data: {json.dumps(data, separators=(',', ':'))}\n\n".encode()
 
 

@@ -31,7 +31,7 @@ OnProgress = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class UncutMessages:
-    """The next messages of a session to cut, those of its last passage included, as answers to come."""
+    """Queries under way for the next messages of a session to cut, those of its last passage included."""
 
     progress: Answer[PassageProgress]
     messages: Answer[list[StoredMessage]]

@@ -183,7 +183,7 @@ def _sort_out(
 
 @dataclass(frozen=True, slots=True)
 class _KnownMessages:
-    """Which messages of a batch are stored, in the session or (`copies`) in others, as answers to come.
+    """Queries under way for the messages of a batch that are stored, in the session or (`copies`) in others.
 
     `unique`: the digests of those whose id is unique in all sessions of the client, by external id.
     """

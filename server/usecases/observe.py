@@ -167,7 +167,7 @@ def _terms_said(shown: Sequence[StoredMessage]) -> list[list[str]]:
 
 @dataclass(frozen=True, slots=True)
 class _RelatedRows:
-    """Rows of the session's project as answers to come: ids that share terms with each message, and the latest."""
+    """Queries under way for rows of the project: the ids that share terms with each message, and the latest rows."""
 
     sharing: Answer[list[list[str]]]
     latest: Answer[list[Memory]]

@@ -93,7 +93,7 @@ async def _insert(
 
 @dataclass(frozen=True, slots=True)
 class _Offer:
-    """The rows that a pack of a session is chosen from, as answers to come, with the first pages of all walks."""
+    """Queries under way for the rows that a pack is chosen from, with the first pages of all walks."""
 
     pinned: Answer[list[PackRow]]
     own: Answer[list[PackRow]]

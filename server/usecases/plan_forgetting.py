@@ -239,7 +239,7 @@ async def _add_names(parts: Parts, connection: Connection, doomed: Doomed) -> No
     asked = {**dict.fromkeys(taken_up, None), **dict.fromkeys(names, since)}
     of_person = any(row.trust == "user" for row in doomed.rows.values())
     if not of_person:
-        # An agent's report names files that its other messages are about as well.
+        # A file named in an agent's report is also the subject of its other messages, which must stay.
         asked = {word: until for word, until in asked.items() if not _PLACE.search(word)}
     telling = {
         word

@@ -281,7 +281,7 @@ async def _within(
 
 @dataclass(frozen=True, slots=True)
 class _TextAnswers:
-    """The texts of candidates, and the cosines and sources that show which of them say the same, as answers to come."""
+    """Queries under way for the texts of candidates, and for the cosines and sources that show which say the same."""
 
     memories: Answer[dict[str, Memory]]
     passages: Answer[dict[str, Passage]]

@@ -159,7 +159,7 @@ def _hashes_of_batch(digests: Digests, session_id: str, batch: Sequence[MessageT
 
 @dataclass(frozen=True, slots=True)
 class BatchTombstones:
-    """The tombstones that messages with these hashes have, and the hashes of the pool, as answers to come."""
+    """Queries under way for the tombstones of messages with these hashes, and for the hashes of the pool."""
 
     hashed: HashedBatch | None
     digests: Answer[Digests | None]

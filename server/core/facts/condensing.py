@@ -125,7 +125,7 @@ def _loops(written: Sequence[Draft], by_id: Mapping[str, Memory]) -> str | None:
 
 
 def _is_repetitive(draft: Draft, by_id: Mapping[str, Memory]) -> bool:
-    """Whether the sources of a draft, one after the other, read like a loop in its own words."""
+    """Whether the sources of a draft, joined, repeat themselves like a looping model, and the draft adds no word."""
     said = "\n".join(by_id[source].content for source in draft.source_ids)
     return set(terms(draft.content)) <= set(terms(said)) and degeneration(said) is not None
 

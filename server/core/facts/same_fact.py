@@ -72,7 +72,7 @@ def _first_words(some: Iterable[Sequence[str]]) -> dict[str, str]:
 # Two rows that differ in one of these words state different facts. Words of one group are interchangeable.
 _MARKS = _first_words((_NEGATIONS, *groups("facts.marks")))
 _SYNONYMS = _first_words(groups("facts.synonyms"))
-# Words that a row may leave out. Negations are among them, since they are compared as marks.
+# Words that a row may leave out. Negations may be left out here because `_MARKS` compares them.
 _LIGHT = _keys((*_NEGATIONS, *words("facts.light")))
 # Words too general to be a row's subject.
 _GENERAL = _keys(words("facts.general"))

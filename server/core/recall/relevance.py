@@ -149,7 +149,7 @@ class Scale:
         weight = self._weight
         least = _LEAST_OF_RIGHT * z_score_of_right(self.calibration)
         chance = _CHANCE + _CHANCE_PER_LOG * math.log(self.texts + 1)
-        # With a weaker model a floor that rises in full would be above most right answers.
+        # A weaker model scores right answers lower, so its floor rises less with the number of texts.
         base = _BASE_OF_RIGHT * z_score_of_right(self.calibration)
         z_score = max(least, base + weight**2 * max(0.0, chance - base))
         return max(weight * _WEIGHTS.deviation * z_score, _WORDS_FLOOR)

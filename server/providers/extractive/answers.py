@@ -18,7 +18,7 @@ from esker.server.providers.extractive.sentences import clip, is_prose, split_se
 from esker.server.providers.extractive.statements import statements
 from esker.server.providers.extractive.weighing import content_words, leans, names, stands_alone, weight
 
-# An agreement of more characters contains a statement of its own.
+# Characters: a longer agreement ("yes, and …") makes a statement of its own.
 LONGEST_AGREEMENT = 24
 _LONGEST_ANSWER = 240
 _LONGEST_ITEM, _LONGEST_LIST = 160, 240

@@ -124,7 +124,8 @@ def _have_other_subjects(pairs: Sequence[tuple[RowValue, RowValue]], newer: RowP
     heads = {term for now, _ in pairs for term in terms(MARKED.sub(" ", now.head))}
     former_heads = {term for _, then in pairs for term in terms(then.head)}
     narrower, former = heads - older.said, former_heads - newer.said
-    # Pairs of characters do not tell a verb from its subject; so the head must name the former subject.
+    # In CJK text, terms are pairs of characters, which do not tell a verb from its subject. So the head must name the
+    # former subject.
     marked = newer.says_change or (newer.values.is_cjk and newer.is_marked and bool(heads & former_heads))
     return bool(narrower) and (bool(former) or not marked)
 

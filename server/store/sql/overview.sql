@@ -1,7 +1,7 @@
 -- name: live_rows
 -- The number of live rows by kind, by project, and by kind and week, in one walk through an index. Weeks begin on Monday, in
--- UTC; those before a moment are one, which is NULL. `counted` says which of the three a line is. The rows are counted once
--- by all three, since Postgres would sort them to count them three times.
+-- UTC; the weeks before a moment are one, which is NULL. `counted` says which of the three a line is. The rows are counted
+-- by kind, project and week first, and the three numbers are sums of these, since counting rows three times would sort them.
 WITH live AS MATERIALIZED (
     SELECT kind, project, CASE WHEN said_at >= %(since)s THEN date_bin('7 days', said_at, '2001-01-01 00:00Z') END AS week,
            count(*) AS rows
