@@ -75,6 +75,13 @@ def test_orders_of_the_moment_questions_and_suppositions_leave_no_fact(language:
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
+def test_a_practice_of_the_users_is_a_fact(language: str) -> None:
+    [fact] = _facts(language, "practice")
+    assert fact.content == f"{labels.SAID}: {SENTENCES[language]['practice']}"
+    assert fact.category == "fact"
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
 def test_temporary_work_leaves_no_outcome(language: str) -> None:
     lasting = conversation(("user", "Log the durations."), ("assistant", "Added a timer to `run()` in `worker.py`."))
     assert [fact.category for fact in observe(lasting).facts] == ["outcome"]

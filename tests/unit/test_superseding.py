@@ -7,6 +7,7 @@ import pytest
 
 from esker.server.core.conversation.records import Role
 from esker.server.core.facts.records import Fact
+from esker.server.core.text import labels
 from esker.server.providers.extractive.observer import observe
 from esker.server.providers.extractive.superseding import with_replaced
 from tests.support.records import NOON, conversation, observation
@@ -145,6 +146,37 @@ REPLACED = {
         ("The report is due on the 9th.", "They extended the deadline of the report until the 23rd."),
         ("Мы используем Jenkins.", "Мы заменили Jenkins на GitLab."),
     ],
+    "Portuguese": [
+        ("O deploy é feito com Docker Swarm.", "Migramos o deploy do Docker Swarm para o Kubernetes."),
+        ("O tamanho máximo do lote é 200.", "Aumenta o tamanho máximo do lote para 500."),
+        ("Usamos npm.", "Trocamos npm por pnpm."),
+        ("Usamos Jest nos testes.", "Não usamos mais Jest nos testes, usamos Vitest."),
+        ("Usamos Redis para o cache.", "Agora usamos Valkey para o cache."),
+        ("O prazo é 3 de maio.", "O prazo foi prorrogado para 10 de maio."),
+        ("O escritório fica em Lisboa.", "O escritório mudou, agora fica no Porto."),
+        ("A Ana é responsável pelo suporte.", "O Bruno é agora responsável pelo suporte."),
+    ],
+    "what is done with something": [
+        ("スタイルはSassで書きます。", "今後スタイルはTailwindで書きます。"),
+        ("Wir formatieren den Code mit Prettier.", "Ab jetzt formatieren wir den Code mit Biome."),
+        ("Fehlermeldungen schreiben wir auf Deutsch.", "Fehlermeldungen schreiben wir ab jetzt auf Englisch."),
+        ("On lance les tests avec unittest.", "On passe à pytest pour les tests, unittest est trop verbeux."),
+        ("Релизы собираем из ветки master.", "Теперь релизы собираем из ветки main."),
+    ],
+    "what is needed, or may be": [
+        ("Releases need 2 approvals.", "1 approval is enough for releases now."),
+        ("レビューは2人の承認が必要です。", "今後レビューは1人の承認で十分です。"),
+        ("Ревью требует 2 одобрения.", "Теперь для ревью достаточно 1 одобрения."),
+        ("合并需要2个人批准。", "以后合并只要1个人批准就够了。"),
+        ("The database may grow to 200 GB.", "The database may grow to 500 GB now."),
+    ],
+    "exchanged, or with a word that can be a verb": [
+        ("We log with loguru in the worker.", "Swap loguru for structlog in the worker please."),
+        ("We decided to swap Loguru for Structlog.", "We use Logbook instead of Structlog."),
+        ("Usamos npm.", "Cambiamos npm por pnpm."),
+        ("The nightly export runs at 02:00 UTC.", "I moved the nightly export to 04:30 UTC."),
+        ("管理后台的端口是8080。", "把管理后台的端口改成8090。"),
+    ],
     "moved, in other languages": [
         ("El servidor está en Madrid.", "El servidor se trasladó a Valencia."),
         ("Срок сдачи проекта — 3 мая.", "Срок сдачи проекта продлили до 17 мая."),
@@ -209,6 +241,14 @@ NEAR_MISSES = {
         ("Notre base de données est MySQL.", "Notre cache est Redis."),
         ("Nuestra base de datos es MySQL.", "Nuestro editor es Vim."),
         ("Bitte immer Tabs verwenden.", "Bitte nie Semikolons verwenden."),
+    ],
+    "something else, in Portuguese": [
+        ("O timeout é de 30 segundos.", "Nos testes o timeout agora é de 60 segundos."),
+        ("Usamos Redis para cache.", "Usamos Kafka para filas agora."),
+        ("A Ana lidera o suporte.", "O Bruno lidera agora as vendas."),
+        ("A reunião é na segunda-feira.", "A reunião de vendas foi adiada para quinta-feira."),
+        ("Nosso banco é MySQL.", "O pessoal queria que o nosso banco fosse Postgres."),
+        ("Usamos Jest nos testes.", "Se o Jest ficar lento, trocamos para o Vitest."),
     ],
     "more about the same": [
         ("Our API is fast.", "Our API is written in Go."),
@@ -424,3 +464,32 @@ def test_a_persons_statement_replaces_no_report_of_several_things(reported: str,
     row = observation(reported, category="fact", trust=trust)
     said = observe(conversation(("user", "The retry limit is 5 now, not 3."))).facts
     assert [bool(fact.replaces) for fact in with_replaced(said, [row])] == [replaces]
+
+
+@pytest.mark.parametrize(
+    ("answered", "replaces"),
+    [("It is 30 minutes.", True), ("OK.", True), ("The spinner appears after 5 minutes.", False)],
+)
+def test_a_value_that_answers_another_number_replaces_nothing(answered: str, replaces: bool) -> None:
+    turns: list[tuple[Role, str]] = [
+        ("user", "The session lifetime is 30 minutes."),
+        ("assistant", answered),
+        ("user", "Make it 45 minutes."),
+    ]
+    *_, last = observe(conversation(*turns)).facts
+    assert "45 minutes" in last.content
+    assert bool(last.replaces) == replaces
+
+
+@pytest.mark.parametrize(
+    ("earlier", "later"),
+    [
+        ("`user_events` is partitioned by month.", "Partition `user_events_archive` by year instead of by month."),
+        ("El límite es de 100 por minuto.", "En el entorno de pruebas sube el límite a 1000 por minuto."),
+    ],
+)
+def test_a_change_of_another_thing_or_elsewhere_says_nothing_of_the_earlier_one(earlier: str, later: str) -> None:
+    *_, last = observe(conversation(("user", earlier), ("assistant", "All right."), ("user", later))).facts
+    assert later.rstrip(".") in last.content
+    assert labels.UNLIKE not in last.content
+    assert last.replaces is None

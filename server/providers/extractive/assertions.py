@@ -13,6 +13,7 @@ from esker.server.core.facts.same_fact import Fingerprint, fingerprint
 from esker.server.core.sized_cache import cached_up_to
 from esker.server.core.text import labels
 from esker.server.providers.extractive.grammar import Grammar, grammar_of, places_of_software
+from esker.server.providers.extractive.segments import VERBS, Segment, as_meant
 from esker.server.providers.extractive.value_kinds import amount_at, is_amount, is_time, kind_of, with_joined_days
 
 # Characters of a statement that are read; a longer one is rarely about one thing.
@@ -21,7 +22,6 @@ _MOST_CHARACTERS = 500
 _MOST_WORDS = 2
 # The same in characters, in scripts without spaces.
 _MOST_CJK_CHARACTERS = 6
-_VERBS = frozenset(("replaces", "becomes", "inherits", "holds", "changes", "sets", "puts", "uses", "is"))
 # Kinds of segments that mark a change of what their clause says.
 _MARKS = frozenset(("replaces", "becomes", "gone", "swaps", "inherits", "changes", "instead", "now"))
 # Kinds of segments beside which "from" precedes a former value.
@@ -99,14 +99,7 @@ class Assertion:
     explains: frozenset[str]
 
 
-@dataclass(frozen=True, slots=True)
-class _Segment:
-    kind: str
-    word: str
-    text: str
-
-
-_Kinded = tuple[_Segment, str]
+_Kinded = tuple[Segment, str]
 """A segment with the kind of value that its content is."""
 
 
@@ -178,7 +171,7 @@ class _ClauseReader:
         self.scope: set[str] = set()
         self.attributes = {f"@{key}" for key, pattern in grammar.attributes if pattern.search(statement)}
         self._former: list[frozenset[str]] = []
-        self._moved: list[_Segment] = []
+        self._moved: list[Segment] = []
         self._for_a_while = False
         self._swapped = False
         self.marked = False
@@ -204,7 +197,7 @@ class _ClauseReader:
         self.topic -= said | gone
         self.loose = {term for term in grammar.terms(statement) if _NUMBER.fullmatch(term)} - said
 
-    def _with_moved(self, segments: list[_Segment]) -> list[_Segment]:
+    def _with_moved(self, segments: list[Segment]) -> list[Segment]:
         """Return a clause that gives the value of a change together with the clause before it, which has the subject.
 
         "The office moved; we're at 88 Harbour Road now", "we pushed the demo, to 10 June".
@@ -217,13 +210,13 @@ class _ClauseReader:
             self._moved = segments
         return segments
 
-    def _clauses(self, text: str) -> Iterator[list[_Segment]]:
+    def _clauses(self, text: str) -> Iterator[list[Segment]]:
         """Yield the segments of a text, cut at conjunctions."""
-        clause: list[_Segment] = []
+        clause: list[Segment] = []
         for segment in self._segments(self.grammar.cue["when"].sub(" ", text)):
             if segment.kind == "breaks":
                 yield clause
-                clause = [_Segment("start", "", segment.text)]
+                clause = [Segment("start", "", segment.text)]
             elif segment.kind == "now" and len(clause) == 1 and not clause[0].text and not self.grammar.postpositions:
                 # "from Monday X leads": the subject follows the adverb.
                 clause = [replace(clause[0], text=segment.text), replace(segment, text="")]
@@ -231,31 +224,32 @@ class _ClauseReader:
                 # "is now X": the content goes on after the adverb.
                 goes_on = "is" if clause[-1].kind == "start" else clause[-1].kind
                 clause += [
-                    _Segment(segment.kind, segment.word, ""),
+                    Segment(segment.kind, segment.word, ""),
                     replace(clause[-1], kind=goes_on, text=segment.text),
                 ]
             else:
                 clause.append(segment)
         yield clause
 
-    def _segments(self, text: str) -> Iterator[_Segment]:
+    def _segments(self, text: str) -> Iterator[Segment]:
         found = list(self.grammar.opener.finditer(text))
         kinds = [(match.lastgroup or "").partition("__")[0] for match in found]
         if self.grammar.postpositions:
             starts = [0, *(match.end() for match in found)]
             for match, kind, start in zip(found, kinds, starts, strict=False):
-                yield _Segment(kind, match[0], self._content(text[start : match.start()]))
-            yield _Segment("start", "", self._content(text[starts[-1] :]))
+                yield Segment(kind, match[0], self._content(text[start : match.start()]))
+            yield Segment("start", "", self._content(text[starts[-1] :]))
             return
         ends = [*(match.start() for match in found), len(text)]
-        yield _Segment("start", "", self._content(text[: ends[0]]))
+        yield Segment("start", "", self._content(text[: ends[0]]))
         for match, kind, end in zip(found, kinds, ends[1:], strict=True):
-            yield _Segment(kind, match[0].casefold(), self._content(text[match.end() : end]))
+            yield Segment(kind, match[0].casefold(), self._content(text[match.end() : end]))
 
     def _content(self, text: str) -> str:
         return self.grammar.cue["small"].sub(" ", text).lstrip(" \t\"'“”„«»`*,").rstrip(" \t\"'“”„«»`*.,")
 
-    def _read(self, segments: Sequence[_Segment]) -> None:
+    def _read(self, segments: Sequence[Segment]) -> None:
+        segments = as_meant(segments, self.grammar)
         kinds = {segment.kind for segment in segments}
         # "Last try: 22 May": the mark of a clause without other words is that of the next one.
         is_bare_mark = kinds == {"start", "now"} and not any(segment.text for segment in segments)
@@ -283,38 +277,41 @@ class _ClauseReader:
         else:
             self.values += values
 
-    def _terms(self, segments: Iterable[_Segment]) -> frozenset[str]:
+    def _terms(self, segments: Iterable[Segment]) -> frozenset[str]:
         return frozenset(term for segment in segments for term in self.grammar.terms(segment.text))
 
-    def _rejected(self, segments: Sequence[_Segment]) -> frozenset[str]:
+    def _rejected(self, segments: Sequence[Segment]) -> frozenset[str]:
         """Return the terms of an amount that is rejected: "03:30 won't work", where another value follows."""
         amount = amount_at(segments[0].text)
         denied = [one.text for one in segments if one.kind == "not"]
         return frozenset(self.grammar.terms(amount)) if denied and not any(map(amount_at, denied)) else frozenset()
 
-    def _denies(self, segments: Sequence[_Segment]) -> bool:
+    def _denies(self, segments: Sequence[Segment]) -> bool:
         """Whether a verb is denied: a negation without content of its own precedes it."""
         places = [place for place, segment in enumerate(segments) if segment.kind == "not" and not segment.text]
-        return any(segment.kind in _VERBS for place in places for segment in segments[place + 1 : place + 3])
+        return any(segment.kind in VERBS for place in places for segment in segments[place + 1 : place + 3])
 
-    def _is_past(self, segments: Sequence[_Segment], kinds: set[str]) -> bool:
+    def _is_past(self, segments: Sequence[Segment], kinds: set[str]) -> bool:
         changed = kinds & {"replaces", "becomes", "inherits", "changes", "now"}
         return not changed and any(self.grammar.cue["past"].search(f"{one.word} {one.text}") for one in segments)
 
-    def _about(self, segments: Sequence[_Segment], kinds: set[str]) -> list[_Segment]:
+    def _about(self, segments: Sequence[Segment], kinds: set[str]) -> list[Segment]:
         """Return the segments of a clause that can be about its subject."""
         left_out = _not_subject(kinds)
         return [one for one in segments if one.kind not in left_out or self._is_of(one, segments)]
 
-    def _is_of(self, segment: _Segment, segments: Sequence[_Segment]) -> bool:
+    def _is_of(self, segment: Segment, segments: Sequence[Segment]) -> bool:
         """Whether "from" joins two names, where it also means "of": "le serveur de test est à Lyon"."""
-        if segment.kind != "from" or segment.word not in self.grammar.genitives or segment is not segments[1]:
+        if segment.kind != "from" or segment.word not in self.grammar.genitives or not segment.text:
             return False
+        place = next(place for place, one in enumerate(segments) if one is segment)
+        follows_name = bool(segments[place - 1].text) and segments[place - 1].kind in ("start", "at")
+        if frozenset(self.grammar.terms(segment.text)) <= places_of_software("environments"):
+            return follows_name
         followed_by = segments[2].kind if len(segments) > 2 else ""
-        is_environment = frozenset(self.grammar.terms(segment.text)) <= places_of_software("environments")
-        return bool(segments[0].text) and (is_environment or followed_by in ("is", "changes"))
+        return place == 1 and follows_name and followed_by in ("is", "changes")
 
-    def _given_up(self, segments: Sequence[_Segment], kinds: set[str], *, denied: bool) -> Iterator[frozenset[str]]:
+    def _given_up(self, segments: Sequence[Segment], kinds: set[str], *, denied: bool) -> Iterator[frozenset[str]]:
         """Yield the terms of what a clause may give up; only the value of an earlier assertion is given up by it.
 
         A change that is denied ("don't switch from X to Y") or that was called off gives up nothing.
@@ -333,13 +330,15 @@ class _ClauseReader:
             elif segment.kind == "changes" and self.grammar.cue["renames"].fullmatch(segment.word):
                 options = [segment.text or start]  # "renamed X to Y", "X in Y umbenannt"
             elif segment.kind == "from":
-                options = options if kinds & _LEAVES else []
+                options = options if kinds & _LEAVES and not self._is_of(segment, segments) else []
             elif segment.kind not in ("instead", "not"):
                 continue
             yield from (found for text in options if (found := frozenset(self.grammar.terms(text))))
 
-    def _values(self, segments: Sequence[_Segment], kinds: set[str]) -> Iterator[Value]:
+    def _values(self, segments: Sequence[Segment], kinds: set[str]) -> Iterator[Value]:
         marked = self._swapped or bool(kinds & _MARKS) or {"sets", "to"} <= kinds or {"from", "to"} <= kinds
+        # "Is now responsible for" is one verb.
+        marked = marked or any(one.kind == "holds" and self.grammar.now.search(one.word) for one in segments)
         for segment, kind in self._candidates(segments, kinds):
             value = frozenset(self.grammar.terms(segment.text))
             beside = [one for one in self._about(segments, kinds) if one is not segment]
@@ -354,7 +353,7 @@ class _ClauseReader:
                 text=segment.text,
                 terms=value,
                 kind=kind,
-                relation=self._relation(segment, known=bool(kinds & _VERBS)),
+                relation=self._relation(segment, known=bool(kinds & VERBS)),
                 subject=subject | self.attributes,
                 scope=self._terms(one for one in lasting if one.kind in ("at", "for")),
                 thing=tuple(heads),
@@ -362,11 +361,12 @@ class _ClauseReader:
                 added="also" in kinds or self._for_a_while,
             )
 
-    def _relation(self, segment: _Segment, *, known: bool) -> str:
-        place = f" {segment.word}" if segment.kind == "at" else ""
-        return f"{segment.kind if known else 'verbless'}{place}"
+    def _relation(self, segment: Segment, *, known: bool) -> str:
+        if not known:
+            return f"verbless {segment.kind} {segment.word}".strip() if segment.kind in ("at", "by") else "verbless"
+        return f"at {segment.word}" if segment.kind == "at" else segment.kind
 
-    def _candidates(self, segments: Sequence[_Segment], kinds: set[str]) -> Iterator[_Kinded]:
+    def _candidates(self, segments: Sequence[Segment], kinds: set[str]) -> Iterator[_Kinded]:
         """Yield the segments of a clause that can be its value, with their kinds."""
         by_kind = [(segment, kind_of(segment.text)) for segment in segments if segment.text]
         holders = [one for one in by_kind if one[0].kind in ("by", "start")]
@@ -377,14 +377,14 @@ class _ClauseReader:
         ):
             yield from holders[-1:] if "by" in kinds else holders[:1]
             return
-        if not kinds & _VERBS:
+        if not kinds & VERBS:
             yield from _verbless(by_kind, is_chosen="now" in kinds or (self._corrects and not self.given_up))
         elif goals := self._goals(by_kind, kinds):
             yield from goals
         else:
             yield from self._held(segments, by_kind)
 
-    def _held(self, segments: Sequence[_Segment], by_kind: Sequence[_Kinded]) -> Iterator[_Kinded]:
+    def _held(self, segments: Sequence[Segment], by_kind: Sequence[_Kinded]) -> Iterator[_Kinded]:
         """Yield the values that a clause without a change says that its subject has: amounts and a name, else words."""
         holding = ("object", "is", "uses") if self.grammar.postpositions else ("uses", "is", "puts", "sets")
         objects = [one for one in by_kind if one[0].kind in holding]
@@ -437,7 +437,7 @@ class _ClauseReader:
         return goals[:1]
 
 
-def _only_changes(segments: Sequence[_Segment]) -> bool:
+def _only_changes(segments: Sequence[Segment]) -> bool:
     """Whether a clause names what changes, and no value."""
     with_text = {segment.kind for segment in segments if segment.text}
     kinds = {segment.kind for segment in segments}
@@ -453,14 +453,15 @@ def _not_subject(kinds: set[str]) -> tuple[str, ...]:
 
 
 def _verbless(by_kind: Sequence[_Kinded], *, is_chosen: bool) -> Sequence[_Kinded]:
-    """Return the value of a clause without a verb: an amount, a lone word that is chosen, a place or a duration."""
+    """Return the value of a clause without a verb: an amount, a lone word, a place, a tool or a duration."""
     is_lone = is_chosen and len(by_kind) == 1
     alone = [one for one in by_kind if one[0].kind == "start" and (_is_bare_amount(*one) or is_lone)]
     places = [one for one in by_kind if one[0].kind in ("at", "to", "by") and one[1] != "word"]
+    tools = [one for one in by_kind if one[0].kind == "by" and len(one[0].text.split()) == 1]
     lasting = [one for one in by_kind if one[0].kind == "for" and one[1] == "time"]
-    return (alone or places or lasting)[:1]
+    return (alone or places or tools or lasting)[:1]
 
 
-def _is_bare_amount(segment: _Segment, kind: str) -> bool:
+def _is_bare_amount(segment: Segment, kind: str) -> bool:
     """Whether a segment is an amount and hardly anything else."""
     return is_amount(kind) and len(segment.text.split()) <= _MOST_WORDS + (kind == "date")

@@ -35,7 +35,7 @@ def compared(now: Value, then: Value, said: Assertion, other: Assertion) -> Effe
     subject = _whole_subject(subject, now, said, former)
     former = _whole_subject(former, then, other, subject)
     if now.relation == "to":
-        former -= said.terms & places_of_software("environments")
+        former -= (said.terms & places_of_software("environments")) - subject
     if subject and subject == former:
         return _of_same(now, then, marked=marked)
     if not subject or not marked:
@@ -45,7 +45,10 @@ def compared(now: Value, then: Value, said: Assertion, other: Assertion) -> Effe
     if now.lacks_verb or then.lacks_verb:
         # A verb that is not known counts as a term of the subject.
         nested = former and (former < subject or subject < former)
-        return Effect.UNLIKE if nested and len(subject ^ former) == 1 else Effect.NOTHING
+        if not nested or len(subject ^ former) != 1:
+            return Effect.NOTHING
+        names_former = then.terms <= said.terms or (said.corrects and now.relation == then.relation)
+        return Effect.REPLACES if names_former and now.kind == then.kind else Effect.UNLIKE
     if subject & former and (mentions or now.subject & then.terms):
         return Effect.REPLACES
     return _of_less(now, then, former - subject) if subject <= other.terms else _of_more(now, subject, former)
@@ -62,11 +65,18 @@ def _whole_subject(subject: frozenset[str], value: Value, said: Assertion, other
 def _of_same(now: Value, then: Value, *, marked: bool) -> Effect:
     """Compare the values of one subject."""
     if now.lacks_verb or then.lacks_verb:
-        same_verb = now.relation.split()[-1] == then.relation.split()[-1] and now.is_amount
+        same_verb = now.relation.split()[-1] == then.relation.split()[-1] and (now.is_amount or _is_tool(now, then))
         return Effect.NOTHING if not marked else Effect.REPLACES if same_verb else Effect.UNLIKE
     if marked or _is_only_one(now, then):
         return Effect.REPLACES
     return Effect.UNLIKE if now.scope and now.relation == then.relation else Effect.NOTHING
+
+
+def _is_tool(now: Value, then: Value) -> bool:
+    """Whether both values are what one verb is done with ("format with X"), or where it is done to one thing."""
+    if now.relation != then.relation or now.kind != then.kind:
+        return False
+    return now.relation.startswith("verbless by") or (now.relation.startswith("verbless at") and len(now.subject) > 1)
 
 
 def _of_more(now: Value, subject: frozenset[str], former: frozenset[str]) -> Effect:

@@ -56,6 +56,8 @@ class Grammar:
         # Where a language has no word for it, a place is what replaces something: "заменили X на Y".
         self.by = ("by",) if self.postpositions or _lists("by", language) else ("at",)
         self.genitives = frozenset(_lists("of", language))
+        # Words such as "para" before a new value, or a purpose.
+        self.purposes = frozenset(_lists("to", language)) & frozenset(_lists("for", language))
         if self.postpositions:
             before = {kind: _lists(kind, language) for kind in ("also", "now", "not", "breaks")}
             behind = {kind: _lists(f"{kind}_behind", language) for kind in _CLOSING}
@@ -65,6 +67,7 @@ class Grammar:
             months = any_of(keyed("dates.months", language))
             found["now"] = (*found["now"], *(f"{since} {months}" for since in _lists("since", language)))
         self.opener = _kinds_by_word(found)
+        self.now = _pattern(found["now"])
         self.cue = {name: _pattern(_lists(name, language)) for name in _CUES}
         self.copula = _lists("dash", language)
         self.many = frozenset(self.terms(" ".join(_lists("many", language))))

@@ -154,12 +154,18 @@ def _may_change(said: Assertion, other: Assertion) -> bool:
 
     It names the former value beside its subject, or has one of the same kind and names all of the subject.
     """
-    if not said.marked or other.terms <= said.terms:
+    if not said.marked or other.terms <= said.terms or _names_another(said.topic, other.topic):
         return False
     if any(are_two_things(now, then) for now in said.values for then in other.values):
         return False
     new = [now for now in said.values if not now.added and not now.terms <= other.terms]
     return bool(new) and any(_is_spoken_of(then, said, new) for then in other.values if not then.added)
+
+
+def _names_another(topic: frozenset[str], other: frozenset[str]) -> bool:
+    """Whether each of two topics has an identifier that the other lacks: `user_events`, `user_events_archive`."""
+    named, other_named = ({term for term in one if _CODE_NAME.search(term)} for one in (topic, other))
+    return bool(named - other_named) and bool(other_named - named)
 
 
 def _is_spoken_of(then: Value, said: Assertion, new: Sequence[Value]) -> bool:
@@ -327,8 +333,16 @@ def _answers(now: Value, then: Value, said: Assertion, other: Assertion) -> bool
         return False  # "1e-4" is not a score like 0.797
     if not now.is_amount and (not said.corrects or now.relation != then.relation or now.relation == "is"):
         return False
+    if _gives_other_number(said.context, then):
+        return False
     answers = now.marked or said.corrects or (now.relation in ("uses", "sets") and _names(said.context, then, other))
     return answers and same_kind(now, then, waived=False, marked=True)
+
+
+def _gives_other_number(context: frozenset[str], then: Value) -> bool:
+    """Whether the words that are answered give a number, and not that of an earlier value."""
+    numbers = frozenset(filter(str.isdigit, context))
+    return bool(numbers) and numbers.isdisjoint(then.terms)
 
 
 def _names(context: frozenset[str], then: Value, other: Assertion) -> bool:

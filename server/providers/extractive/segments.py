@@ -1,0 +1,61 @@
+"""Gives a word that has two meanings the one that fits the other segments of its clause."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from esker.server.providers.extractive.grammar import Grammar
+
+VERBS = frozenset(("replaces", "becomes", "inherits", "holds", "changes", "sets", "puts", "uses", "is"))
+"""Kinds of segments that a verb opens."""
+# Kinds of segments beside which "para" precedes a new value and not a purpose.
+_CHANGES = frozenset(("changes", "becomes", "inherits", "puts", "sets"))
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A part of a clause: the word that opens it (in languages with postpositions: closes it), and its content."""
+
+    kind: str
+    word: str
+    text: str
+
+
+def as_meant(segments: Sequence[Segment], grammar: Grammar) -> list[Segment]:
+    """Return the segments of a clause with the kinds that their words have in it."""
+    return _with_purposes(_with_exchanges(_with_nouns(segments), grammar), grammar)
+
+
+def _with_nouns(segments: Sequence[Segment]) -> list[Segment]:
+    """Take the verb of a task for a noun if it has no subject or follows "for": "reviews need 2 approvals"."""
+    meant: list[Segment] = []
+    for place, one in enumerate(segments):
+        if one.kind != "holds" or not meant:
+            meant.append(one)
+            continue
+        noun = f"{one.word} {one.text}".strip()
+        verb_follows = any(other.kind in VERBS - {"holds"} for other in segments[place + 1 :])
+        if meant[-1].kind in ("at", "for", "holds") and not meant[-1].text:
+            meant[-1] = replace(meant[-1], text=noun)
+        elif verb_follows and not any(other.text for other in meant):
+            meant[0] = replace(meant[0], text=noun)
+        else:
+            meant.append(one)
+    return meant
+
+
+def _with_exchanges(segments: list[Segment], grammar: Grammar) -> list[Segment]:
+    """Let "for" precede what takes the place of something, if the clause has no other subject: "swap X for Y"."""
+    for place, (verb, then) in enumerate(pairwise(segments)):
+        if verb.kind == "replaces" and verb.text and then.kind == "for":
+            if not any(one.text for one in segments[:place]):
+                segments[place + 1] = replace(then, kind=grammar.by[0])
+            break
+    return segments
+
+
+def _with_purposes(segments: list[Segment], grammar: Grammar) -> list[Segment]:
+    """Let a word for both precede a purpose where nothing changes: "usamos X para Y"."""
+    if any(one.kind in _CHANGES for one in segments):
+        return segments
+    return [replace(one, kind="for") if one.word in grammar.purposes else one for one in segments]
