@@ -37,6 +37,8 @@ class Trial:
         self._agent = agent
         self._server = server
         self._model = model
+        # Those of an earlier try, in which the same was said.
+        self._known = {each["id"] for each in server.sessions(agent.name)}
         self._bare = 0.0
         self._seconds = 0.0
 
@@ -70,10 +72,10 @@ class Trial:
         yield Outcome("recall", any(FACT in text for text in told), _why(run))
 
     def _resume(self) -> Iterator[Outcome]:
-        known = self._keeps(_ASKED) and len(self._server.sessions(self._agent.name))
+        known = self._keeps(_ASKED) and len(self._own_sessions())
         prompt = "Tests run with vitest now. SAY understood"
         run, asked = self._asked(lambda: self._agent.resume(prompt))
-        same = self._keeps(prompt) and len(self._server.sessions(self._agent.name)) == known
+        same = self._keeps(prompt) and len(self._own_sessions()) == known
         packs = max((text.count(_PACK) for text in asked), default=0)
         yield Outcome("resume", run.code == 0 and same, _why(run))
         yield Outcome("one pack", packs == 1, f"{packs} in a request after resuming")
@@ -108,9 +110,8 @@ class Trial:
         yield Outcome("hangs", run.code == 0 and added < _MOST_ADDED and self._keeps(prompt), figures)
 
     def _empty(self) -> Iterator[Outcome]:
-        name = self._agent.name
-        all_filled = self._server.wait_for(name, lambda found: all(each["said"] for each in found))
-        empty = [each["external_id"] for each in self._server.sessions(name) if not each["said"]]
+        all_filled = self._holds(lambda found: all(each["said"] for each in found))
+        empty = [each["external_id"] for each in self._own_sessions() if not each["said"]]
         yield Outcome("no empty session", all_filled, f"{len(empty)} empty")
 
     def _uninstall(self) -> Iterator[Outcome]:
@@ -130,7 +131,17 @@ class Trial:
 
     def _keeps(self, prompt: str) -> bool:
         """Return whether the server has a prompt exactly once as the user's words, sooner or later."""
-        return self._server.wait_for(self._agent.name, lambda found: _prompts(found).count(prompt) == 1)
+        return self._holds(lambda found: _prompts(found).count(prompt) == 1)
+
+    def _holds(self, wanted: Callable[[Sessions], bool]) -> bool:
+        """Return whether something holds of the sessions of this trial, sooner or later."""
+        return self._server.wait_for(self._agent.name, lambda found: wanted(self._new(found)))
+
+    def _own_sessions(self) -> Sessions:
+        return self._new(self._server.sessions(self._agent.name))
+
+    def _new(self, found: Sessions) -> Sessions:
+        return [each for each in found if each["id"] not in self._known]
 
 
 def seed(server: MemoryServer) -> None:

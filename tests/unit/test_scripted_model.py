@@ -71,3 +71,15 @@ def test_words_of_a_hook_around_the_prompt_are_not_the_prompt(model: ModelAsked)
     around = "<hook_context><local_observations>SAY from a pack</local_observations></hook_context>"
     answer(model, *gemini(f"{around}\nSAY from the user"))
     assert model.said[-1].text == "from the user"
+
+
+def test_a_tool_that_was_loaded_is_called_though_the_client_says_so_beside_it(model: ModelAsked) -> None:
+    path, body = messages("CALLRECALL harbor branch")
+    loaded = {"type": "tool_result", "tool_use_id": "t", "content": [{"type": "tool_reference", "tool_name": RECALL}]}
+    call = {"type": "tool_use", "id": "t", "name": "ToolSearch", "input": {}}
+    body["messages"] += [
+        {"role": "assistant", "content": [call]},
+        {"role": "user", "content": [loaded, {"type": "text", "text": "Tool loaded."}]},
+    ]
+    answer(model, path, body)
+    assert (model.said[-1].tool, model.said[-1].arguments) == (RECALL, {"query": "harbor branch"})

@@ -18,13 +18,14 @@ def answer(body: Body) -> Said:
     tools = {tool["name"]: Tool(schema=tool.get("input_schema")) for tool in body.get("tools") or [] if "name" in tool}
     users = [message for message in body["messages"] if message["role"] == "user"]
     results = [block for block in _blocks(users[-1]) if block["type"] == "tool_result"] if users else []
-    # Claude Code writes the order to summarise behind the result.
+    if results and _is_loaded(results[-1]):
+        # Claude Code writes "Tool loaded." beside it.
+        return after_prompt(next((text for text in map(_said, reversed(users)) if "CALLRECALL" in text), ""), tools)
+    # It writes the order to summarise behind a result.
     if results and (beside := strip_around(_said(users[-1]))):
         return after_prompt(beside, tools)
-    if results and not _is_loaded(results[-1]):
-        return after_result(_text(results[-1].get("content", "")), tools)
     if results:
-        return after_prompt(next((text for text in map(_said, reversed(users)) if "CALLRECALL" in text), ""), tools)
+        return after_result(_text(results[-1].get("content", "")), tools)
     # pi puts a message of its own behind the prompt: everything since the model spoke last counts.
     spoken = [index for index, message in enumerate(body["messages"]) if message["role"] == "assistant"]
     since = body["messages"][spoken[-1] + 1 if spoken else 0 :]
