@@ -211,7 +211,6 @@ class Gateway:
             turns = await asyncio.to_thread(identified, said)
             owner = _owner(who, read.caller)
             self._histories.note(owner, placed.session.external_id, turns)
-            self._recalling.note_end(who, read, turns)
             if read.asks_for_summary:
                 self._histories.note_summary(owner, placed.session.external_id, answered)
             size = len(read.text) + copy.size

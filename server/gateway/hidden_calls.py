@@ -37,11 +37,7 @@ _OVERHEAD = 200
 
 
 class RecentCalls:
-    """The items at the places that were asked for last: for the time in which the database is away.
-
-    A place without items is known as well. Nothing is stored there later, since an answer is complete only when its
-    hidden calls are stored.
-    """
+    """The items at the places that were asked for last: for the time in which the database is away."""
 
     def __init__(self, most_bytes: int = _MOST_BYTES) -> None:
         self._most_bytes = most_bytes
@@ -50,17 +46,18 @@ class RecentCalls:
 
     def note(self, place: str, written: Sequence[str]) -> None:
         """Remember what is at a place."""
-        self._drop(place)
+        self.drop(place)
         self._items[place] = written
         self._bytes += _size(written)
         while self._bytes > self._most_bytes:
-            self._drop(next(iter(self._items)))
+            self.drop(next(iter(self._items)))
 
     def at(self, place: str) -> Sequence[str] | None:
         """Return the items at a place; None if it is not known."""
         return self._items.get(place)
 
-    def _drop(self, place: str) -> None:
+    def drop(self, place: str) -> None:
+        """Remember nothing at a place."""
         if place in self._items:
             self._bytes -= _size(self._items.pop(place))
 
@@ -74,34 +71,35 @@ class CallKeeper:
         self._recent = RecentCalls()
 
     async def keep(
-        self, who: Principal, asked: SessionRequest | None, place: str, hidden: Sequence[Json], shown: Collection[str]
+        self,
+        who: Principal,
+        asked: SessionRequest | None,
+        request: ModelRequest,
+        place: str,
+        hidden: Sequence[Json],
+        shown: Collection[str],
     ) -> None:
         """Keep what was hidden before an answer, before the client has its end. `shown` are the ids in its results.
 
-        Without the session (None), or while the database is away, only this process remembers it, until the database
-        answers: then nobody could tell it from what was forgotten.
+        Without the session (None), or if the database was away when the request came or is now, only this process
+        remembers it, until the database answers: then nobody could tell it from what was forgotten.
         """
         written = [json.dumps(item) for item in hidden]
         self._recent.note(place, written)
-        if asked is None:
+        if asked is None or request.forgetting is None:
             return
         try:
             async with asyncio.timeout(_SECONDS):
                 session = await self._keeper.session(who, asked)
-                parts, calls = parts_for(self._parts, who), HiddenCalls(place, written, shown)
-                if not await keep_hidden_calls(parts, who.pool_id, session.id, calls):
-                    self._recent.note(place, ())
+                calls = HiddenCalls(place, written, shown, request.forgetting)
+                if not await keep_hidden_calls(parts_for(self._parts, who), who.pool_id, session.id, calls):
+                    self._recent.drop(place)
         except NotFound:
             # The session was deleted.
             self._keeper.forget(key_of(who, asked))
-            self._recent.note(place, ())
+            self._recent.drop(place)
         except (EskerError, TimeoutError) as error:
             log.warning("A recall of %s is known to this process alone: %s", asked.client, error or "it took too long")
-
-    def note_end(self, place: str) -> None:
-        """Note that an answer has passed through: nothing was hidden before it but what is known."""
-        if self._recent.at(place) is None:
-            self._recent.note(place, ())
 
     async def put_back(self, who: Principal, sender: str, request: ModelRequest) -> ModelRequest:
         """Return a request with what was hidden before its answers. Raises ValueError for one of another form.
@@ -113,22 +111,27 @@ class CallKeeper:
             for number, turn in enumerate(request.turns)
             if number and turn.role == "assistant"
         }
-        await self._look_up(who, [place for place in places.values() if self._recent.at(place) != ()])
+        request = replace(request, forgetting=await self._look_up(who, places.values()))
         found = {number: known for number, place in places.items() if (known := self._recent.at(place))}
         return with_hidden(request, found)
 
-    async def _look_up(self, who: Principal, places: Collection[str]) -> None:
-        """Read what is at some places: also at those where something is known, since it may be forgotten meanwhile."""
-        if not places:
-            return
+    async def _look_up(self, who: Principal, places: Collection[str]) -> str | None:
+        """Read what is at some places; return what tells the pool's latest forgetting, None without the database.
+
+        All are read each time: what is known may be forgotten meanwhile, and another server may have stored more.
+        """
         try:
             async with asyncio.timeout(_SECONDS):
                 stored = await hidden_calls_at(parts_for(self._parts, who), who.pool_id, places)
         except (EskerError, TimeoutError) as error:
             log.warning("Earlier recalls are known as far as this process remembers them: %s", error or "no answer")
-            return
+            return None
         for place in places:
-            self._recent.note(place, stored.get(place, ()))
+            if written := stored.items.get(place):
+                self._recent.note(place, written)
+            else:
+                self._recent.drop(place)
+        return stored.forgetting
 
 
 def with_hidden(request: ModelRequest, found: Mapping[int, Sequence[str]]) -> ModelRequest:

@@ -33,6 +33,8 @@ class ModelRequest:
     asks_for_summary: bool = False
     turns: Sequence[KnownTurn] = ()
     """The turns of the conversation with their ids, if these were needed already."""
+    forgetting: str | None = None
+    """What tells the pool's latest forgetting when the request came, if that was asked."""
 
     def known_turns(self) -> Sequence[KnownTurn]:
         """Return the turns of the conversation with their ids."""

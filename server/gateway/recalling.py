@@ -18,7 +18,7 @@ from esker.server.core.recall.rendering import recalled_text
 from esker.server.core.records import Principal, TokenUse
 from esker.server.gateway.answers import AnswerSender, chunks_of, read_end
 from esker.server.gateway.hidden_calls import CallKeeper
-from esker.server.gateway.identity import KnownTurn, identified, place_of
+from esker.server.gateway.identity import identified, place_of
 from esker.server.gateway.json_spans import items, members, with_items
 from esker.server.gateway.keeping import Keeper
 from esker.server.gateway.reading import ModelRequest, read_answer
@@ -236,14 +236,9 @@ class Recalling:
             if len(turns) > len(read.turns):
                 who, session = chain.sent.who, chain.sent.session
                 place = place_of(_sender(who, read), turns[len(read.turns)].history)
-                await self._hidden.keep(who, session, place, chain.splice.hidden, chain.shown)
+                await self._hidden.keep(who, session, read, place, chain.splice.hidden, chain.shown)
         except Exception:
             log.exception("A recall of %s will not be in its next request", read.caller.client)
-
-    def note_end(self, who: Principal, read: ModelRequest, turns: Sequence[KnownTurn]) -> None:
-        """Note that an answer has ended: what was hidden before it is stored by now. `turns` end with the answer."""
-        if read.recall and len(turns) > len(read.turns) > 0:
-            self._hidden.note_end(place_of(_sender(who, read), turns[len(read.turns)].history))
 
     def _count(self, outcome: str) -> None:
         self._parts.instruments.gateway_requests.labels(outcome).inc()

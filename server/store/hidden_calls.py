@@ -17,13 +17,18 @@ def at_places(places: Collection[str]) -> Query[Mapping[str, Sequence[str]]]:
     return Query(SQL["at_places"], {"places": " ".join(places)}, dict)
 
 
+def latest_forgetting() -> Query[str]:
+    """Return what tells the pool's latest forgetting; an empty text if nothing was ever forgotten in it."""
+    return Query(SQL["latest_forgetting"], {}, lambda rows: str(rows[0][0]) if rows else "")
+
+
 async def put(connection: Connection, session_id: str, hidden: HiddenCalls, now: datetime) -> bool:
-    """Store calls instead of earlier ones there; return False if a text in their results is gone or in quarantine.
+    """Store calls instead of earlier ones there; return False if they show, or may say, what is gone or in quarantine.
 
     The caller holds the session's lock, and the one that blocks forgetting (`packs.lock_to_freeze`).
     """
     values = {"place": hidden.place, "session": session_id, "items": f"[{','.join(hidden.items)}]", "now": now}
-    values |= {"shown": " ".join(hidden.shown_ids)}
+    values |= {"shown": " ".join(hidden.shown_ids), "forgetting": hidden.forgetting}
     return (await connection.execute(SQL["put"], values)).rowcount == 1
 
 
@@ -33,7 +38,7 @@ async def delete_all(connection: Connection) -> None:
 
 
 async def delete_showing(connection: Connection, ids: Collection[str]) -> None:
-    """Delete the calls whose results show one of these memories or passages."""
+    """Delete the calls whose results show one of these memories or passages. The caller holds `lock_to_forget`."""
     await connection.execute(SQL["delete_showing"], {"ids": list(ids)})
 
 

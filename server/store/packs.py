@@ -74,6 +74,14 @@ async def versions(connection: Connection, session_id: str, limit: int) -> list[
         return await cursor.fetchall()
 
 
+async def lock_to_forget(connection: Connection) -> None:
+    """Let nothing be frozen or kept from the texts of this pool until the transaction ends.
+
+    Call it before what shows a text that goes is looked for. `delete_showing` calls it.
+    """
+    await connection.execute(SQL["lock_to_forget"])
+
+
 async def rows_of_versions(connection: Connection, session_id: str, versions: Collection[int]) -> dict[int, list[str]]:
     """Return the ids of the rows of some versions of a session's pack; those that are not known are left out."""
     cursor = await connection.execute(SQL["rows_of_versions"], {"session": session_id, "versions": list(versions)})
@@ -82,7 +90,7 @@ async def rows_of_versions(connection: Connection, session_id: str, versions: Co
 
 async def delete_versions(connection: Connection, versions: Collection[tuple[str, int]]) -> None:
     """Delete some versions (session id, version); the next request of such a session freezes a new one."""
-    await connection.execute(SQL["lock_to_forget"])
+    await lock_to_forget(connection)
     await connection.execute(SQL["forget_hashes"])
     values = {"sessions": [session for session, _ in versions], "versions": [version for _, version in versions]}
     await connection.execute(SQL["delete_versions"], values)
@@ -90,7 +98,7 @@ async def delete_versions(connection: Connection, versions: Collection[tuple[str
 
 async def delete_showing(connection: Connection, memory_ids: Collection[str]) -> int:
     """Delete every version that shows one of these rows, and their entries in other versions; return how many."""
-    await connection.execute(SQL["lock_to_forget"])
+    await lock_to_forget(connection)
     await connection.execute(SQL["forget_left_out"], {"ids": list(memory_ids)})
     await connection.execute(SQL["forget_former"], {"ids": list(memory_ids)})
     await connection.execute(SQL["forget_hashes"])

@@ -158,20 +158,22 @@ async def restore_passages(
     await vectors.wake(connection)
 
 
-async def leave_out_of_passages(parts: Parts, connection: Connection, said_in: Mapping[str, Sequence[int]]) -> None:
-    """Remove messages (session id → seqs) from the passages that show them, for good.
+async def leave_out_of_passages(
+    parts: Parts, connection: Connection, said_in: Mapping[str, Sequence[int]]
+) -> list[str]:
+    """Remove messages (session id → seqs) from the passages that show them, for good; return the ids of these.
 
     The caller holds the locks of the sessions.
     """
     for session_id, seqs in said_in.items():
         await messages.leave_out(connection, session_id, seqs)
-    await recut_passages(parts, connection, said_in)
+    return await recut_passages(parts, connection, said_in)
 
 
-async def recut_passages(parts: Parts, connection: Connection, said_in: Mapping[str, Sequence[int]]) -> None:
+async def recut_passages(parts: Parts, connection: Connection, said_in: Mapping[str, Sequence[int]]) -> list[str]:
     """Cut the passages that show some messages (session id → seqs) again, from what these messages say now.
 
-    The caller holds the locks of the sessions.
+    The caller holds the locks of the sessions. Return the ids of the passages, of which some may be gone.
     """
     wanted = await passages.may_write(connection)
     gone = await passages.delete_over(connection, said_in)
@@ -179,6 +181,7 @@ async def recut_passages(parts: Parts, connection: Connection, said_in: Mapping[
         for session_id in {one.session_id for one in gone}:
             await _cut_again(parts, connection, session_id, [one for one in gone if one.session_id == session_id])
     await vectors.delete(connection, "passage", [one.number for one in gone])
+    return [one.id for one in gone]
 
 
 async def _cut_again(parts: Parts, connection: Connection, session_id: str, gone: Sequence[Deleted]) -> None:

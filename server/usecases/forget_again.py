@@ -11,7 +11,16 @@ from esker.server.core.facts.forgetting import ForgetRequest, Selection
 from esker.server.core.facts.tombstones import Digests, Tombstone, holding
 from esker.server.core.json_input import Json, characters
 from esker.server.core.records import Principal
-from esker.server.store import forgetting, jobs, messages, sessions, text_columns, tombstones
+from esker.server.store import (
+    forgetting,
+    hidden_calls,
+    jobs,
+    messages,
+    session_histories,
+    sessions,
+    text_columns,
+    tombstones,
+)
 from esker.server.store.tombstones import StoredText, StoredWords
 from esker.server.usecases.cut_passages import leave_out_of_passages
 from esker.server.usecases.forget import forget
@@ -45,6 +54,7 @@ async def forget_again(parts: Parts, who: Principal, receipts: Iterable[str]) ->
         there = await text_columns.places(connection)
         renamed = await new_names(connection, dict.fromkeys(there))
         await text_columns.give_names(connection, renamed)
+        await hidden_calls.delete_all(connection)
     left: dict[str, int] = {}
     for receipt in sorted(receipts):
         for place, count in (await prove_forgotten(parts, who.pool_id, receipt)).left.items():
@@ -113,7 +123,8 @@ async def _leave_out(parts: Parts, pool_id: str, found: Sequence[StoredWords], b
         async with parts.database.tenant(pool_id) as connection:
             await sessions.lock_all(connection, {session_id})
             await jobs.take_back(connection, "observe", session_id)
-            await messages.blank(connection, session_id, blanked)
+            if await messages.blank(connection, session_id, blanked):
+                await session_histories.delete(connection, {session_id})
             await leave_out_of_passages(parts, connection, {session_id: seqs})
     return len(told)
 

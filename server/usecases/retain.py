@@ -106,14 +106,17 @@ async def _forget_messages(parts: Parts, connection: Connection, before: datetim
     await hidden_calls.delete_before(connection, before)
     blanked = sum([await messages.blank(connection, session_id, seqs) for session_id, seqs in old.items()])
     if blanked:
-        await leave_out_of_passages(parts, connection, old)
+        cut = await leave_out_of_passages(parts, connection, old)
+        await packs.lock_to_forget(connection)
+        await hidden_calls.delete_showing(connection, cut)
     return blanked
 
 
 async def _forget_passages(parts: Parts, connection: Connection, before: datetime) -> int:
     deleted = await retention.delete_old_passages(connection, before, _BATCH)
-    await hidden_calls.delete_showing(connection, deleted.keys())
     await vectors.delete(connection, "passage", deleted.values())
+    await packs.lock_to_forget(connection)
+    await hidden_calls.delete_showing(connection, deleted.keys())
     return len(deleted)
 
 

@@ -179,10 +179,13 @@ async def test_a_call_with_a_secret_is_stored_nowhere_and_not_put_back(
     assert len(provider.arrived[2].json["messages"]) == whole
 
 
-async def test_a_call_is_not_stored_if_what_it_shows_was_forgotten_before_its_answer_ended(
-    agent: httpx2.AsyncClient, provider: Upstream
+# Its question may say what its result does not show.
+@pytest.mark.parametrize("forgotten", ["The shop deploys on Fridays.", "The tent is blue."])
+async def test_a_call_is_not_stored_if_something_was_forgotten_before_its_answer_ended(
+    agent: httpx2.AsyncClient, provider: Upstream, forgotten: str
 ) -> None:
-    made = await agent.post("/v1/memories", json={"content": "The shop deploys on Fridays."})
+    await agent.post("/v1/memories", json={"content": "The shop deploys on Fridays."})
+    made = await agent.post("/v1/memories", json={"content": forgotten})
     gate = asyncio.Event()
     last = Said(FORMS["messages"].stream(LAST, 2), gate=gate)
     provider.say(answer("messages", FIRST, 1, is_stream=True), last)

@@ -61,7 +61,7 @@ async def store(parts: Parts, who: Principal) -> str:
     await ingest(parts, who.pool_id, session.id, batch)
     await ingest(parts, who.pool_id, session.id, [IncomingMessage("m9", "user", "The tide was high at noon.")])
     await get_pack(parts, who.pool_id, session.id)
-    hidden = HiddenCalls("place", [json.dumps({"role": "user", "content": f"password: {PASSWORD}\n{KEY}"})], [])
+    hidden = HiddenCalls("place", [json.dumps({"role": "user", "content": f"password: {PASSWORD}\n{KEY}"})], [], "")
     assert await keep_hidden_calls(parts, who.pool_id, session.id, hidden)
     return session.id
 
