@@ -30,7 +30,7 @@ from esker.server.gateway.recalling import CutOff, Recalling, SentRequest
 from esker.server.gateway.records import Caller, ModelAnswer, Protocol
 from esker.server.gateway.sessions import Histories, Place, new_session, owner_of
 from esker.server.gateway.stored_histories import stored_session
-from esker.server.gateway.upstreams import Upstreams, sent_back, sent_on
+from esker.server.gateway.upstreams import Upstreams, sent_on
 from esker.server.rest.problems import problem, problem_of
 from esker.server.usecases.binding import bound_project, check_client
 from esker.server.usecases.open_session import SessionRequest
@@ -123,15 +123,14 @@ class Gateway:
                     await self._recalling.pass_back(answer, request, client)
                 else:
                     await client.pass_back(answer)
-            except (httpx2.TransportError, CutOff) as error:
+            except (httpx2.RequestError, CutOff) as error:
                 # The connection is then closed without the end of the answer, by which the client knows.
                 log.warning("The answer of %s was cut off: %s", answer.url.host, error or type(error).__name__)
             finally:
                 # Some clients close the connection as soon as they have read the last event.
                 if read and who and answer.status_code == 200:
                     change = remade.change if remade else UNCHANGED
-                    answer_headers = Headers(raw=sent_back(answer.headers.raw))
-                    self._in_background(self._keep(who, read, placed, change, answer_headers, copy))
+                    self._in_background(self._keep(who, read, placed, change, client.headers, copy))
 
     async def _read(self, protocol: Protocol, headers: Mapping[str, str], body: bytes) -> ModelRequest | None:
         """Return a request; None if it is not understood, or nothing of it may be read."""

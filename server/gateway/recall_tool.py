@@ -57,15 +57,20 @@ def _is_fit(protocol: str, found: Mapping[str, Span]) -> bool:
 
     match protocol:
         case "messages":
-            return as_object(next(reversed(as_list(value("messages"))), None)).get("role") == "user"
+            return _last(value("messages")).get("role") == "user"
         case "responses":
             is_kept = value("previous_response_id") or value("conversation") or value("background")
             return value("store") is False and not is_kept and isinstance(value("input"), list)
         case "chat":
-            return value("n") in (None, 1) and bool(as_list(value("messages")))
+            return value("n") in (None, 1) and _last(value("messages")).get("role") not in (None, "assistant")
         case _:
             configuration = as_object(value("generationConfig") or value("generation_config"))
-            return configuration.get("candidateCount") in (None, 1)
+            is_one = configuration.get("candidateCount") in (None, 1)
+            return is_one and _last(value("contents")).get("role") != "model"
+
+
+def _last(items: Json) -> JsonObject:
+    return as_object(next(reversed(as_list(items)), None))
 
 
 def _names(value: Json) -> Iterator[str]:

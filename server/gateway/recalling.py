@@ -16,7 +16,7 @@ from esker.server.core.errors import EskerError, InvalidInput, Unavailable
 from esker.server.core.json_input import as_object
 from esker.server.core.recall.rendering import recalled_text
 from esker.server.core.records import Principal, TokenUse
-from esker.server.gateway.answers import AnswerSender, chunks_of, read_end
+from esker.server.gateway.answers import AnswerSender, chunks_of, is_readable, read_end, whole_of
 from esker.server.gateway.hidden_calls import CallKeeper
 from esker.server.gateway.identity import identified, place_of
 from esker.server.gateway.json_spans import items, members, with_items
@@ -89,8 +89,8 @@ class Recalling:
         return replace(request, text=text) if text else None
 
     async def pass_back(self, answer: httpx2.Response, sent: SentRequest, client: AnswerSender) -> None:
-        """Send an answer back, and answer the calls in it. Raises CutOff and TransportError in the middle of it."""
-        if answer.status_code != 200 or answer.headers.get("content-encoding", "identity") != "identity":
+        """Send an answer back, and answer the calls in it. Raises CutOff and RequestError in the middle of it."""
+        if answer.status_code != 200 or not is_readable(answer):
             await client.pass_back(answer)
         elif _is_stream(answer):
             await self._pass_stream(answer, sent, client)
@@ -128,7 +128,7 @@ class Recalling:
         chain = _Chain(sent, SPLICES[sent.read.protocol.name]())
         async with AsyncExitStack() as opened:
             while True:
-                raw = b"".join([chunk async for chunk in answer.aiter_raw()])
+                raw = await whole_of(answer)
                 body = None
                 try:
                     document = as_object(json.loads(raw))

@@ -1,6 +1,7 @@
 """Recall as a tool that the gateway answers itself: one answer for the client, several requests to the provider."""
 
 import asyncio
+import gzip
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -19,6 +20,7 @@ ON = {"x-esker-recall": "on", "x-esker-client": "mine", "x-esker-session": SESSI
 FIRST: Sequence[Part] = [("text", "I look."), ("recall", "When does the shop deploy?")]
 LAST: Sequence[Part] = [("text", "On Fridays."), ("call", "Bash")]
 JSON = {"content-type": "application/json"}
+GZIP = {"content-encoding": "gzip"}
 SCHEMA = {"type": "object", "properties": {}}
 BODIES: Mapping[str, dict[str, Any]] = {
     "messages": {"model": "m", "tools": [{"name": "Bash", "input_schema": SCHEMA}]},
@@ -262,6 +264,31 @@ async def test_a_spliced_stream_has_no_length_of_its_first_answer(
     assert [part for part in FORMS["messages"].read_stream(got.content).parts if part[0] == "call"] == [
         ("call", "Bash")
     ]
+
+
+@pytest.mark.parametrize("is_stream", [True, False])
+async def test_a_call_in_an_answer_that_is_compressed_unasked_is_answered_as_well(
+    agent: httpx2.AsyncClient, provider: Upstream, is_stream: bool
+) -> None:
+    plain = [answer("messages", parts, number, is_stream=is_stream) for number, parts in ((1, FIRST), (2, LAST))]
+    provider.say(
+        *(Said([gzip.compress(b"".join(each.chunks))], 200, {**each.headers, **GZIP}) for each in plain),
+    )
+    got = await sent(agent, request(("user", "Hi."), stream=is_stream), **{"x-esker-recall": "on"})
+    read = FORMS["messages"]
+    seen = read.read_stream(got.content) if is_stream else read.read_document(got.json())
+    assert seen.parts == [("text", "I look."), ("text", "On Fridays."), ("call", "Bash")]
+    messages = await stored(agent, SESSION, 2)
+    assert [block["text"] for block in messages[1]["content"][:2]] == ["I look.", "On Fridays."]
+
+
+async def test_an_answer_that_is_cut_off_before_the_client_has_any_of_it_is_an_outage(
+    agent: httpx2.AsyncClient, provider: Upstream
+) -> None:
+    whole = answer("messages", FIRST, 1, is_stream=False)
+    provider.say(Said(whole.chunks, headers={**whole.headers, "content-length": "5000"}))
+    got = await ask(agent, "messages", 1, is_stream=False)
+    assert (got.status_code, "was cut off" in got.json()["detail"]) == (503, True)
 
 
 async def test_an_answer_whose_second_request_fails_ends_as_a_broken_one(

@@ -52,9 +52,11 @@ def test_the_tool_is_the_last_one_and_every_other_character_stays(name: str) -> 
         ("responses", {"previous_response_id": "resp_1"}),
         ("chat", {"tools": [{"function": {"name": "esker_recall_memory"}}]}),
         ("chat", {"n": 2}),
+        ("chat", {"messages": [{"role": "user", "content": "Hi."}, {"role": "assistant", "content": "The"}]}),
         ("gemini", {"tools": [{"functionDeclarations": [{"name": "recall_memory"}]}]}),
         ("gemini", {"tools": [{"googleSearch": {}}]}),
         ("gemini", {"generationConfig": {"candidateCount": 2}}),
+        ("gemini", {"contents": [{"parts": [{"text": "Hi."}]}, {"role": "model", "parts": [{"text": "The"}]}]}),
     ],
 )
 def test_a_request_gets_no_tool_that_it_has_or_whose_call_could_not_be_answered(
