@@ -7,7 +7,7 @@ import asyncio
 import logging
 import re
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from urllib.parse import unquote
 
@@ -21,19 +21,16 @@ from esker.server.core.errors import EskerError, InvalidInput
 from esker.server.core.records import Principal
 from esker.server.gateway.answers import AnswerSender, Copy
 from esker.server.gateway.backlog import Exchange
-from esker.server.gateway.identity import KnownTurn, identified
+from esker.server.gateway.identity import identified
 from esker.server.gateway.keeping import Keeper
+from esker.server.gateway.placing import PlacedRequest, Placing
 from esker.server.gateway.prompts import Prompts, Remade
 from esker.server.gateway.protocols import protocol_of
 from esker.server.gateway.reading import ModelRequest, Unread, read_answer, read_request
 from esker.server.gateway.recalling import CutOff, Recalling, SentRequest
-from esker.server.gateway.records import Caller, ModelAnswer, Protocol
-from esker.server.gateway.sessions import Histories, Place, new_session, owner_of
-from esker.server.gateway.stored_histories import stored_session
+from esker.server.gateway.records import ModelAnswer, Protocol
 from esker.server.gateway.upstreams import Upstreams, sent_on
 from esker.server.rest.problems import problem, problem_of
-from esker.server.usecases.binding import bound_project, check_client
-from esker.server.usecases.open_session import SessionRequest
 from esker.server.usecases.parts import Parts
 
 log = logging.getLogger(__name__)
@@ -45,15 +42,6 @@ _SLASH = r"/|\\|%2f|%5c"
 _UPWARD = re.compile(rf"(?:^|{_SLASH})(?:\.|%2e){{1,2}}(?:{_SLASH}|;|$)", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
-class _Placed:
-    """The session of a request, and its turns if they were needed to find it."""
-
-    session: SessionRequest
-    is_fork: bool
-    turns: Sequence[KnownTurn]
-
-
 class Gateway:
     """The ASGI app of the gateway, at `/gateway/PROVIDER/PATH`."""
 
@@ -63,7 +51,7 @@ class Gateway:
         self._exclude = exclude
         self._upstreams = Upstreams({**UPSTREAMS, **parts.settings.gateway_upstreams})
         self._keeper = Keeper(parts)
-        self._histories = Histories()
+        self._placing = Placing(parts, self._keeper)
         self._recalling = Recalling(parts, self._keeper)
         self._prompts = Prompts(parts, self._keeper)
         self._tasks: set[asyncio.Task[None]] = set()
@@ -71,6 +59,7 @@ class Gateway:
     async def close(self) -> None:
         """Keep what was said so far, and close the connections."""
         await asyncio.gather(*self._tasks)
+        await self._placing.close()
         await self._keeper.close()
         await self._upstreams.close()
 
@@ -108,8 +97,10 @@ class Gateway:
         if read and who and read.mode in ("pack", "manage"):
             placed, remade = await self._with_memory(who, read)
             sent = remade.text.encode() if remade else sent
-        elif read:
+        elif read and who:
             self._count("watched")
+            if not (read.caller.session_name or read.conversation.has_answer):
+                self._in_background(self._begin(who, read))
         given = sent_on(scope["headers"], is_rewritten=sent is not body, is_spliced=with_tool is not None)
         again = partial(self._upstreams.sent, scope["method"], address, given)
         scope["state"]["body_is_read"]()
@@ -148,10 +139,10 @@ class Gateway:
             self._count("failed")
         return None
 
-    async def _with_memory(self, who: Principal, read: ModelRequest) -> tuple[_Placed | None, Remade | None]:
+    async def _with_memory(self, who: Principal, read: ModelRequest) -> tuple[PlacedRequest | None, Remade | None]:
         """Return the session of a request, and its text with what memory adds; None if there is nothing to add."""
         try:
-            placed = await self._placed(who, read)
+            placed = await self._placing.placed(who, read)
             remade = await self._prompts.with_memory(who, read, placed.session, placed.turns)
         except (EskerError, TimeoutError, ValueError, RecursionError) as error:
             log.warning("A request of %s was sent on without its pack: %s", read.caller.client, error)
@@ -164,23 +155,14 @@ class Gateway:
         self._count("with pack" if remade else "without pack")
         return placed, remade
 
-    async def _placed(self, who: Principal, read: ModelRequest) -> _Placed:
-        """Return the session of a request. Raises Forbidden for a client or project that the key is not for."""
-        caller = read.caller
-        check_client(who, caller.client)
-        turns: Sequence[KnownTurn] = ()
-        place = Place(caller.session_name) if caller.session_name else None
-        if place is None or read.mode == "manage":
-            turns = await asyncio.to_thread(read.known_turns)
-        if place is None:
-            owner = _owner(who, caller)
-            place = self._histories.place(owner, turns, read.conversation.turns)
-            place = place or Place(await stored_session(self._parts, who, owner, turns) or new_session())
-            self._histories.note(owner, place.session, turns)
-        project = bound_project(who, caller.project)
-        return _Placed(
-            SessionRequest(caller.client, place.session, project=project, cwd=caller.cwd), place.is_fork, turns
-        )
+    async def _begin(self, who: Principal, read: ModelRequest) -> None:
+        """Begin the session of the first request of a conversation, of which nothing waits for memory."""
+        try:
+            await self._placing.placed(who, read)
+        except (EskerError, ValueError, RecursionError) as error:
+            log.warning("A conversation of %s begins with its answer: %s", read.caller.client, error)
+        except Exception:
+            log.exception("A conversation of %s begins with its answer", read.caller.client)
 
     def _in_background(self, work: Coroutine[None, None, None]) -> None:
         """Do work in a task of its own, which goes on when the client is gone."""
@@ -192,14 +174,14 @@ class Gateway:
         self,
         who: Principal,
         read: ModelRequest,
-        placed: _Placed | None,
+        placed: PlacedRequest | None,
         change: RequestChange,
         headers: Headers,
         copy: Copy,
     ) -> None:
         """Keep an exchange for its session: the turns of its request, and an answer that is whole."""
         try:
-            placed = placed or await self._placed(who, read)
+            placed = placed or await self._placing.placed(who, read)
             answer = await asyncio.to_thread(_answer, read, headers, copy.bytes) if copy.chunks else None
             if answer and copy.used:
                 answer = replace(answer, used=copy.used)
@@ -208,10 +190,9 @@ class Gateway:
             answered = answer.turns if answer and answer.whole else ()
             said = [*read.conversation.turns, *(() if read.asks_for_summary else answered)]
             turns = await asyncio.to_thread(identified, said)
-            owner = _owner(who, read.caller)
-            self._histories.note(owner, placed.session.external_id, turns)
+            self._placing.note(who, read, placed.session.external_id, turns)
             if read.asks_for_summary:
-                self._histories.note_summary(owner, placed.session.external_id, answered)
+                self._placing.note_summary(who, read, placed.session.external_id, answered)
             size = len(read.text) + copy.size
             self._keeper.keep(Exchange(who, placed.session, turns, placed.is_fork, answer, size, change))
         except (EskerError, ValueError, RecursionError) as error:
@@ -232,10 +213,6 @@ def _answer(read: ModelRequest, headers: Headers, copy: bytes) -> ModelAnswer | 
     except (EskerError, ValueError, TypeError, RecursionError) as error:
         log.warning("An answer to %s could not be read: %s", read.caller.client, error)
         return None
-
-
-def _owner(who: Principal, caller: Caller) -> str:
-    return owner_of(who, caller.client, who.project or caller.project)
 
 
 def _target(scope: Scope) -> tuple[Mapping[str, str], str, str]:

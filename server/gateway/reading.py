@@ -34,7 +34,7 @@ class ModelRequest:
     turns: Sequence[KnownTurn] = ()
     """The turns of the conversation with their ids, if these were needed already."""
     forgetting: str | None = None
-    """What tells the pool's latest forgetting when the request came, if that was asked."""
+    """The pool's latest forgetting when the request came, by what tells it from others; None if nobody asked."""
 
     def known_turns(self) -> Sequence[KnownTurn]:
         """Return the turns of the conversation with their ids."""

@@ -28,6 +28,11 @@ class Conversation:
     offers_tools: bool
     instructions: Sequence[str] = ()
 
+    @property
+    def has_answer(self) -> bool:
+        """Whether the model has said something in it."""
+        return any(turn.role == "assistant" for turn in self.turns)
+
 
 @dataclass(frozen=True, slots=True)
 class ModelAnswer:

@@ -3,34 +3,19 @@
 Only the latest of each session is there. Earlier ones, by which forks are known, are in the memory of a process.
 """
 
-import asyncio
-import logging
 from collections.abc import Sequence
 
-from esker.server.core.errors import EskerError
 from esker.server.core.records import Principal
 from esker.server.gateway.identity import KnownTurn, place_of
 from esker.server.usecases.binding import parts_for
 from esker.server.usecases.parts import Parts
 from esker.server.usecases.session_histories import keep_history, session_with_history
 
-log = logging.getLogger(__name__)
-
-# Seconds that a request waits for its session.
-_SECONDS = 1.0
-
 
 async def stored_session(parts: Parts, who: Principal, owner: str, turns: Sequence[KnownTurn]) -> str | None:
-    """Return the name of the session whose conversation some turns continue; None if it is not known."""
-    if not turns:
-        return None
+    """Return the name of the session whose conversation some turns continue; None if none is. Raises EskerError."""
     marks = [place_of(owner, turn.history) for turn in reversed(turns)]
-    try:
-        async with asyncio.timeout(_SECONDS):
-            return await session_with_history(parts_for(parts, who), who.pool_id, marks)
-    except (EskerError, TimeoutError) as error:
-        log.warning("A conversation is not known again: %s", error or "the database did not answer")
-        return None
+    return await session_with_history(parts_for(parts, who), who.pool_id, marks)
 
 
 async def store_history(parts: Parts, who: Principal, session_id: str, owner: str, turns: Sequence[KnownTurn]) -> None:

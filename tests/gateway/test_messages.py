@@ -10,7 +10,7 @@ import pytest
 from tests.support.api import until
 from tests.support.kept_servers import KeptServer
 from tests.support.upstream import Said, Upstream, messages_stream
-from tests.support.waiting import eventually
+from tests.support.waiting import PATIENCE
 
 SESSION = "0b6f1c1e-0000-4000-8000-000000000001"
 CLAUDE = {
@@ -393,24 +393,55 @@ async def test_a_conversation_without_a_name_is_known_again_by_another_server(
         headers = {"x-esker-client": "mine", "x-esker-project": project}
         (await at.post("/gateway/model/v1/messages", json=request(*turns), headers=headers)).raise_for_status()
 
-    async def marks() -> int:
-        [(count,)] = await (await owner.execute("SELECT count(*) FROM session_histories")).fetchall()
-        return count
-
-    owner = gateway_server.database.owner
-    provider.say(Said(messages_stream(text("Hello."))))
+    provider.say(*(Said(messages_stream(text("Hello."), number=number)) for number in range(3)))
     await agent.post("/v1/memories", json={"content": "The shop deploys on Fridays.", "kind": "manual"})
     await ask(agent, ("user", "Hi."))
-    await eventually(marks, lambda count: count == 1)
-    [session] = (await agent.get("/v1/sessions")).json()["sessions"]
     await agent.post("/v1/memories", json={"content": "The shop closes at noon.", "kind": "manual"})
     history = ("user", "Hi."), ("assistant", [text("Hello.")]), ("user", "And now?")
     await ask(other_agent, *history)
     first, second = (arrived.json["system"] for arrived in provider.arrived)
     assert first == second
-    await until(agent, f"/v1/sessions/{session['id']}", lambda one: one["messages"] == 4)
     await ask(other_agent, *history, project="acme/till")
-    await eventually(marks, lambda count: count == 2)
+    listed = (await agent.get("/v1/sessions")).json()["sessions"]
+    sessions = {each["project"]: each["id"] for each in listed if each["client"] == "mine"}
+    for project, calls in (("acme/shop", 2), ("acme/till", 1)):
+        await used(agent, sessions[project], calls)
+        assert (await agent.get(f"/v1/sessions/{sessions[project]}")).json()["messages"] == 4
     # A hash of so few words would confirm a guess of them.
     (await agent.post("/v1/forget", json={"words": ["And now"]})).raise_for_status()
-    assert await marks() == 0
+    counting = await gateway_server.database.owner.execute("SELECT count(*) FROM session_histories")
+    assert await counting.fetchall() == [(0,)]
+
+
+async def used(agent: httpx2.AsyncClient, session: str, calls: int) -> None:
+    """Wait until so many exchanges of a session are kept: the usage of each is the last that is stored of it."""
+    path = f"/v1/sessions/{session}/memory"
+    await until(agent, path, lambda memory: (memory["usage"] or {}).get("calls") == calls)
+
+
+@pytest.mark.parametrize("mode", ["watch", "pack"])
+async def test_a_conversation_without_a_name_begins_once_wherever_its_requests_come_meanwhile(
+    agent: httpx2.AsyncClient, other_agent: httpx2.AsyncClient, provider: Upstream, mode: str
+) -> None:
+    gate = asyncio.Event()
+    answers = [b"".join(messages_stream(text("Hello."), number=number)) for number in range(5)]
+    provider.say(*(Said([answer], gate=gate) for answer in answers))
+    headers = {"x-esker-client": "mine", "x-esker-mode": mode}
+
+    async def ask(at: httpx2.AsyncClient, *turns: tuple[str, Any]) -> None:
+        (await at.post("/gateway/model/v1/messages", json=request(*turns), headers=headers)).raise_for_status()
+
+    # A client repeats its first request, which it has got no answer to.
+    asking = [asyncio.create_task(ask(agent, ("user", "Hi."))) for _ in range(3)]
+    [session] = (await until(agent, "/v1/sessions", lambda listed: listed["sessions"]))["sessions"]
+    asking.append(asyncio.create_task(ask(other_agent, ("user", "Hi."))))
+    while len(provider.arrived) < len(asking):
+        await asyncio.wait_for(provider.came.wait(), PATIENCE)
+        await asyncio.sleep(0)
+    gate.set()
+    await asyncio.gather(*asking)
+    await ask(other_agent, ("user", "Hi."), ("assistant", [text("Hello.")]), ("user", "And now?"))
+    listed = (await agent.get("/v1/sessions")).json()["sessions"]
+    assert [each["id"] for each in listed] == [session["id"]]
+    await used(agent, session["id"], 5)
+    assert (await agent.get(f"/v1/sessions/{session['id']}")).json()["messages"] == 4
