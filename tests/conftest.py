@@ -29,6 +29,9 @@ from tests.support.made import FAST, begin_run, beside, end_run, first_database,
 from tests.support.model_server import ModelServer, model_server
 from tests.support.waiting import PATIENCE
 
+_COLLECTED_TOGETHER = 20_000
+"""New objects after which the garbage collector looks at them."""
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the options of these tests."""
@@ -54,12 +57,16 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """Spare the collector the modules and tests, which live until the end: it would walk them again and again."""
+    """Spare the collector the modules and tests, which live until the end: it would walk them again and again.
+
+    Afterwards it looks at the objects of tests less often, which costs memory that a test process has.
+    """
     gc.disable()
     try:
         return (yield)
     finally:
         gc.freeze()
+        gc.set_threshold(_COLLECTED_TOGETHER)
         gc.enable()
 
 
