@@ -29,6 +29,7 @@ from esker.server.cli.install import keyless_clients
 from esker.server.cli.output import AsJson, DataDir, print_json, say
 from esker.server.core.clock import system_clock
 from esker.server.core.config.client_settings import ClientSettings
+from esker.server.core.config.home import missing_home
 from esker.server.core.config.settings import Settings
 from esker.server.core.counts import counted
 from esker.server.core.errors import EskerError, Misconfigured, Unavailable
@@ -120,7 +121,10 @@ def data_directory(settings: Settings) -> Iterator[Finding]:
     directory = settings.data_dir
     free = shutil.disk_usage(_existing(directory)).free
     size = f"{free / 1024**3:.0f} GiB free"
-    if not _is_writable(directory):
+    if home := _missing_home(directory):
+        hint = "Create it, set HOME, or choose another directory with ESKER_DATA_DIR."
+        yield Finding("wrong", f"The home directory {home} does not exist.", hint)
+    elif not _is_writable(directory):
         yield Finding("wrong", f"{directory} cannot be written.", "Choose another directory with ESKER_DATA_DIR.")
     elif free < _LEAST_FREE_BYTES:
         yield Finding(
@@ -130,6 +134,13 @@ def data_directory(settings: Settings) -> Iterator[Finding]:
         yield Finding("ok", f"The data directory is {directory} ({size}).")
     if (other := holder(directory)) and other.role == "serve":
         yield Finding("ok", f"A server runs on it (process {other.pid} at {other.url}).")
+
+
+def _missing_home(directory: Path) -> Path | None:
+    try:
+        return missing_home(directory)
+    except OSError:
+        return None  # it exists and is closed
 
 
 def _is_writable(directory: Path) -> bool:

@@ -18,6 +18,7 @@ from typing import IO, Literal
 
 import psutil
 
+from esker.server.core.config.home import missing_home
 from esker.server.core.config.local_token import HOLDER
 from esker.server.core.errors import Misconfigured, Unavailable
 
@@ -104,9 +105,12 @@ def holder(directory: Path) -> Holder | None:
 def make_private(directory: Path) -> None:
     """Create `directory` if it is missing, closed to other users.
 
-    Raises Misconfigured when that fails, and for a directory that contains other files than Esker's.
+    Raises Misconfigured when that fails, in a home directory that does not exist, and for a directory that contains
+    other files than Esker's.
     """
     try:
+        if home := missing_home(directory):
+            raise Misconfigured(f"The home directory {home} does not exist.", hint=f"Create it, set HOME, or {_OTHER}")
         directory.mkdir(parents=True, exist_ok=True, mode=0o700)
         if not has_lock(directory):
             directory.chmod(0o700)

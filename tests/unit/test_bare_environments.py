@@ -9,14 +9,17 @@ from typing import Any
 import pytest
 
 from esker.server.agents.hooks import run_hook
+from esker.server.agents.private_folder import make_private
 from esker.server.cli import main
 from esker.server.cli.doctor import data_directory
 from esker.server.cli.server_resources import listening
 from esker.server.core.config.client_settings import ClientSettings
 from esker.server.core.config.home import expanded
+from esker.server.core.config.owner_file import make_folder
 from esker.server.core.config.settings import Settings
 from esker.server.core.errors import EskerError, Misconfigured
 from esker.server.db import programs
+from esker.server.db.data_dir import hold
 
 
 @pytest.fixture
@@ -168,6 +171,22 @@ def test_doctor_rejects_a_data_directory_below_a_file(home: str, tmp_path: Path)
     (tmp_path / "a-file").touch()
     settings = Settings.from_environment({"ESKER_DATA_DIR": str(tmp_path / home / "data")})
     assert [finding.status for finding in data_directory(settings)] == ["wrong"]
+
+
+def test_a_home_that_does_not_exist_is_named_and_never_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    missing = tmp_path / "home"
+    monkeypatch.setenv("HOME", str(missing))
+    settings, named = Settings.from_environment({}), Settings.from_environment({"ESKER_DATA_DIR": str(tmp_path / "d")})
+    with pytest.raises(Misconfigured, match=f"{missing} does not exist") as caught, hold(settings.data_dir, "serve"):
+        pass
+    assert "HOME" in (caught.value.hint or "")
+    for make in (make_folder, make_private):
+        with pytest.raises(FileNotFoundError, match=str(missing)):
+            make(ClientSettings.from_environment({}).state_dir)
+    assert [finding.what for finding in data_directory(settings) if str(missing) in finding.what]
+    assert {finding.status for finding in data_directory(settings)} == {"wrong"}
+    with hold(named.data_dir, "command"):
+        assert not missing.exists()
 
 
 @pytest.mark.parametrize("host", ["ü" * 80, "x\0y"])

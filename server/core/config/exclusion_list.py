@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from esker.server.core.config.exclusion_patterns import parse_pattern
-from esker.server.core.config.owner_file import write_owner_only
+from esker.server.core.config.owner_file import make_folder, write_owner_only
 from esker.server.core.errors import InvalidInput, Misconfigured
 
 _FILE = "exclude"
@@ -77,7 +77,7 @@ class ExclusionList:
         """Keep other processes from changing the list while the block runs. Raises OSError."""
         import fcntl  # noqa: PLC0415 - the Python client, which only reads the list, also runs on Windows
 
-        self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_folder(self.path.parent)
         lock = os.open(self.path.with_name(f"{_FILE}.lock"), os.O_RDWR | os.O_CREAT, 0o600)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX)

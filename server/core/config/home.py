@@ -44,6 +44,22 @@ def data_dir(environ: Mapping[str, str]) -> Path:
     return expanded(Path("~/Library/Application Support" if sys.platform == "darwin" else "~/.local/share")) / "esker"
 
 
+def missing_home(folder: Path) -> Path | None:
+    """Return the home directory if `folder` is in it and it does not exist; Esker does not make it.
+
+    Raises OSError when it cannot be looked at.
+    """
+    try:
+        above = home()
+    except Misconfigured:
+        return None  # `folder` was named, then
+    try:
+        above.stat()
+    except FileNotFoundError:
+        return above if folder.is_relative_to(above) else None
+    return None
+
+
 def unknown_home() -> Misconfigured:
     """Return the error for a process without a home directory."""
     given = os.environ.get("HOME")
