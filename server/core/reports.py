@@ -125,15 +125,25 @@ class ProjectMove:
 
 
 @dataclass(frozen=True, slots=True)
-class LiveRows:
-    """The live rows of a pool, counted by kind, by project (None: of no project), and by week and kind.
+class RowsOfAge:
+    """How many live rows of a kind were said in a week and a month, each named by the moment at which it begins.
 
-    A week is named by the moment at which it begins; the rows before the weeks that were asked for have None.
+    None: before the weeks, or the months, that were asked for.
     """
+
+    kind: Kind
+    week: datetime | None
+    month: datetime | None
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class LiveRows:
+    """The live rows of a pool, counted by kind, by project (None: of no project), and by age and kind."""
 
     kinds: dict[Kind, int]
     projects: dict[str | None, int]
-    weeks: dict[tuple[datetime | None, Kind], int]
+    ages: list[RowsOfAge]
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,18 +5,19 @@ from pathlib import Path
 
 from psycopg.rows import class_row
 
-from esker.server.core.reports import ClientSummary, LiveRows
+from esker.server.core.reports import ClientSummary, LiveRows, RowsOfAge
 from esker.server.db.database import Connection
 from esker.server.db.statements import Statements
 
 SQL = Statements(Path(__file__).parent / "sql/overview.sql")
 
 
-async def live_rows(connection: Connection, since: datetime) -> LiveRows:
-    """Return how many live rows there are, the most first; weeks are told apart from `since` on."""
-    found = LiveRows({}, {}, {})
-    for counted, kind, project, week, rows in await (
-        await connection.execute(SQL["live_rows"], {"since": since})
+async def live_rows(connection: Connection, weeks_since: datetime, months_since: datetime) -> LiveRows:
+    """Return how many live rows there are, the most first; weeks and months are told apart from two moments on."""
+    found = LiveRows({}, {}, [])
+    since = {"weeks_since": weeks_since, "months_since": months_since}
+    for counted, kind, project, week, month, rows in await (
+        await connection.execute(SQL["live_rows"], since)
     ).fetchall():
         match counted:
             case "kind":
@@ -24,7 +25,7 @@ async def live_rows(connection: Connection, since: datetime) -> LiveRows:
             case "project":
                 found.projects[project] = rows
             case _:
-                found.weeks[week, kind] = rows
+                found.ages.append(RowsOfAge(kind, week, month, rows))
     return found
 
 

