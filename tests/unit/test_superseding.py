@@ -163,6 +163,19 @@ REPLACED = {
         ("On lance les tests avec unittest.", "On passe à pytest pour les tests, unittest est trop verbeux."),
         ("Релизы собираем из ветки master.", "Теперь релизы собираем из ветки main."),
     ],
+    "what is put, written or returned": [
+        ("We authenticate with session cookies, no JWT.", "We authenticate with JWT from now on."),
+        ("We write all logs to a file.", "We write all logs to stdout now."),
+        ("Put new SQL migrations into db/migrations.", "New SQL migrations go into core/migrations now."),
+        ("Guardamos los adjuntos en disco.", "A partir de ahora guardamos los adjuntos en S3."),
+        ("L'API renvoie du XML.", "L'API renvoie maintenant du JSON."),
+        ("Les identifiants sont des entiers.", "On passe des entiers aux UUID pour les identifiants."),
+        ("Die Logs schreiben wir in eine Datei.", "Die Logs schreiben wir ab jetzt nach stdout."),
+        ("Логи пишем в файл.", "Теперь логи пишем в stdout."),
+        ("接口返回XML格式。", "接口改成返回JSON格式。"),
+        ("APIはXMLを返します。", "今後APIはJSONを返します。"),
+        ("Let's swap Loguru for Structlog in the worker.", "Go back to Loguru in the worker."),
+    ],
     "what is needed, or may be": [
         ("Releases need 2 approvals.", "1 approval is enough for releases now."),
         ("レビューは2人の承認が必要です。", "今後レビューは1人の承認で十分です。"),
@@ -241,6 +254,16 @@ NEAR_MISSES = {
         ("Notre base de données est MySQL.", "Notre cache est Redis."),
         ("Nuestra base de datos es MySQL.", "Nuestro editor es Vim."),
         ("Bitte immer Tabs verwenden.", "Bitte nie Semikolons verwenden."),
+    ],
+    "what is put, written or returned, of something else": [
+        ("We sell books in Germany.", "We sell books in France now."),
+        ("We write logs to a file.", "We write metrics to Prometheus now."),
+        ("The API returns XML.", "The export returns JSON now."),
+        ("We log errors to Sentry.", "We log requests to Loki now."),
+        ("We publish the package on npm.", "We publish the docs on Pages now."),
+        ("We write logs to a file.", "On staging we write logs to stdout now."),
+        ("Guardamos los adjuntos en disco.", "Guardamos las facturas en S3 ahora."),
+        ("We support Windows and Linux.", "We dropped Windows support."),
     ],
     "something else, in Portuguese": [
         ("O timeout é de 30 segundos.", "Nos testes o timeout agora é de 60 segundos."),
@@ -493,3 +516,12 @@ def test_a_change_of_another_thing_or_elsewhere_says_nothing_of_the_earlier_one(
     assert later.rstrip(".") in last.content
     assert labels.UNLIKE not in last.content
     assert last.replaces is None
+
+
+def test_an_agents_report_of_a_move_replaces_what_it_found_before() -> None:
+    found = observation("Assistant found: The flags live in `config/flags.yml`.", category="fact", trust="assistant")
+    moved = "Outcome: Moved the flags from `config/flags.yml` to the table `feature_flags`."
+    report = fact(moved, trust="assistant", category="outcome")
+    assert [one.replaces for one in with_replaced([report], [found])] == [found.id]
+    others = "Outcome: Moved the limits from `config/limits.yml` to the table `limits`."
+    assert with_replaced([fact(others, trust="assistant", category="outcome")], [found])[0].replaces is None

@@ -404,9 +404,13 @@ class _ClauseReader:
         if not [one for one in telling if not is_amount(one[1])] and len(names) == 1:
             yield from names
         if not telling and not names and not amounts:
+            # "Logs go to a file": something is in one place, but not in the one that the clause begins with.
+            put = (
+                [one for one in places if one[0] is not segments[1]] if "puts" in {one.kind for one in segments} else ()
+            )
             words_alone = [
                 one
-                for one in (*objects, *(places if self.attributes or self.grammar.unspaced else ()))
+                for one in (*objects, *(places if self.attributes or self.grammar.unspaced else put))
                 if one[0].kind
                 in ("is", "uses", "object", "at", "to", *(("puts", "sets") if self.grammar.unspaced else ()))
             ]
@@ -457,7 +461,7 @@ def _verbless(by_kind: Sequence[_Kinded], *, is_chosen: bool) -> Sequence[_Kinde
     is_lone = is_chosen and len(by_kind) == 1
     alone = [one for one in by_kind if one[0].kind == "start" and (_is_bare_amount(*one) or is_lone)]
     places = [one for one in by_kind if one[0].kind in ("at", "to", "by") and one[1] != "word"]
-    tools = [one for one in by_kind if one[0].kind == "by" and len(one[0].text.split()) == 1]
+    tools = [one for one in by_kind if one[0].kind == "by" and len(one[0].text.split()) <= _MOST_WORDS]
     lasting = [one for one in by_kind if one[0].kind == "for" and one[1] == "time"]
     return (alone or places or tools or lasting)[:1]
 

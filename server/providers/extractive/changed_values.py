@@ -2,6 +2,7 @@
 
 from enum import IntEnum
 
+from esker.server.core.facts.contradiction import denied
 from esker.server.providers.extractive.assertions import Assertion, Value
 from esker.server.providers.extractive.grammar import places_of_software
 
@@ -23,7 +24,7 @@ def compared(now: Value, then: Value, said: Assertion, other: Assertion) -> Effe
     """Compare two values: for one subject, another is a change if it is marked, or if there can be only one."""
     mentions = _mentions(said, now, then)
     marked = now.marked or said.corrects or (mentions and now.relation in _ORDERED)
-    there = other.terms - frozenset[str]().union(*other.given_up)
+    there = other.terms - frozenset[str]().union(*other.given_up) - _excluded(other)
     if now.added or then.added or now.terms <= there or then.terms <= now.terms:
         return Effect.NOTHING
     comparable = _is_numbered(now, then) or same_kind(now, then, waived=said.corrects or mentions, marked=marked)
@@ -54,6 +55,12 @@ def compared(now: Value, then: Value, said: Assertion, other: Assertion) -> Effe
     return _of_less(now, then, former - subject) if subject <= other.terms else _of_more(now, subject, former)
 
 
+def _excluded(said: Assertion) -> frozenset[str]:
+    """Return the terms that an assertion excludes beside what it asserts: "with cookies, no JWT"."""
+    excluded = denied(said.fingerprint)
+    return excluded if excluded < said.fingerprint.terms else frozenset()
+
+
 def _whole_subject(subject: frozenset[str], value: Value, said: Assertion, other: frozenset[str]) -> frozenset[str]:
     """Return a subject with what its clause seems to give up, if that is part of another subject.
 
@@ -73,10 +80,8 @@ def _of_same(now: Value, then: Value, *, marked: bool) -> Effect:
 
 
 def _is_tool(now: Value, then: Value) -> bool:
-    """Whether both values are what one verb is done with ("format with X"), or where it is done to one thing."""
-    if now.relation != then.relation or now.kind != then.kind:
-        return False
-    return now.relation.startswith("verbless by") or (now.relation.startswith("verbless at") and len(now.subject) > 1)
+    """Whether both values are what one verb is done with: "format with X". Many things are done in several places."""
+    return now.relation == then.relation and now.relation.startswith("verbless by")
 
 
 def _of_more(now: Value, subject: frozenset[str], former: frozenset[str]) -> Effect:

@@ -91,6 +91,8 @@ LEAVES_ALONE = _observer("leaves_alone")
 # Where an order is carried out: "In app.py, …".
 _PLACE = _observer("place")
 _NAMED = re.compile(r"`|\w[._/\\(]\w")
+# Begins with a noun that looks like an order: "commit messages are …".
+_COMPOUND = _observer("compound", r"^(?-i:[A-Z]\w+-[A-ZÄÖÜ]\w)")
 # Before a report: it might happen, and has not.
 HYPOTHETICAL = _observer("hypothetical")
 # Limits or fixes something: only, at most, each, until.
@@ -156,7 +158,12 @@ def is_not_done(before: str) -> bool:
 
 
 def order(utterance: str) -> str:
-    """Return an utterance without a place that has a name, behind which an order begins ("In app.py, find …")."""
+    """Return what can be an order of an utterance: without a named place before it ("In app.py, find …").
+
+    A noun that looks like an order begins none.
+    """
+    if _COMPOUND.search(utterance):
+        return ""
     place = _PLACE.match(utterance)
     return utterance[place.end() :] if place and _NAMED.search(place[0]) else utterance
 

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from esker.server.core.words.lists import words
 from esker.server.providers.extractive import cues
+from esker.server.providers.extractive.sentences import PLACEHOLDER
 
 # Marks that end a line which a person writes.
 _ENDS = (":", ".", "?", "：", "。", "？", "؟")
@@ -113,7 +114,8 @@ def _is_output(line: str) -> bool:
     """Whether a program wrote a line: it has a known form, or more code than words."""
     if any(form.match(line) for form in _OUTPUT) or _is_command(line):
         return True
-    return len(_CODE.findall(line)) >= 3 and len(_CODE.findall(line)) * 2 >= len(_WORD.findall(line))
+    code = _CODE.findall(PLACEHOLDER.sub(" ", line))
+    return len(code) >= 3 and len(code) * 2 >= len(_WORD.findall(line))
 
 
 def _is_command(line: str) -> bool:

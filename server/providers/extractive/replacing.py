@@ -52,7 +52,10 @@ def effects(said: Assertion, earlier: Sequence[Told], *, by_agent: bool = False)
     found: list[tuple[Effect, Assertion]] = []
     for trust, other in reversed(earlier):
         effect = Effect.REPLACES if other in moved else _effect(said, other, by_agent=by_agent)
-        if not by_agent and trust == "assistant" and _is_report(other):
+        moves_on = by_agent and not effect and _is_comparable(said, other) and _moves_on(said, other)
+        if moves_on:
+            effect = Effect.REPLACES
+        if (moves_on or not by_agent) and trust == "assistant" and _is_report(other):
             effect = min(effect, Effect.UNLIKE)
         if effect:
             found.append((effect, other))
@@ -136,7 +139,7 @@ def _effect(said: Assertion, other: Assertion, *, by_agent: bool) -> Effect:
         return Effect.REPLACES if any(replaces(said, other) for replaces in rules) else Effect.NOTHING
     if same_fact(said.fingerprint, other.fingerprint):
         return Effect.NOTHING
-    if any(replaces(said, other) for replaces in (_denies, _corrects, _opposes, _refutes, _explains_again, _passes)):
+    if any(replaces(said, other) for replaces in _RULES):
         return Effect.REPLACES
     by_value = {then: _about(said, then, other) for then in other.values}
     effect = max(by_value.values(), default=Effect.NOTHING)
@@ -274,6 +277,19 @@ def _sets_again(said: Assertion, other: Assertion) -> bool:
     )
 
 
+def _returns(said: Assertion, other: Assertion) -> bool:
+    """Whether an assertion goes back to a value that an earlier one about the same gives up: "go back to X"."""
+    about = said.topic.difference(*(now.terms for now in said.values))
+    return (not about or _related(about, other.terms)) and any(
+        now.marked and now.relation == "to" and now.terms in other.given_up for now in said.values
+    )
+
+
+def _moves_on(said: Assertion, other: Assertion) -> bool:
+    """Whether an agent reports that it changed the value of what it found before: "moved the flags from X to Y"."""
+    return said.marked and any(_gives_up(said, then, other) for then in other.values)
+
+
 def _passes(said: Assertion, other: Assertion) -> bool:
     """Whether an assertion says that now works what an earlier one reports as failing: "all importer tests pass"."""
     if not said.works or not cues.ISSUE.search(other.statement) or cues.ISSUE.search(said.statement):
@@ -310,6 +326,10 @@ def _corrects(said: Assertion, other: Assertion) -> bool:
         said.fingerprint.subject - other.fingerprint.subject
     )
     return differ and same_subject(said.fingerprint, other.fingerprint) >= _SUBJECT_OF_CORRECTION
+
+
+# Rules by which a person's assertion replaces all of an earlier one.
+_RULES = (_denies, _corrects, _opposes, _refutes, _explains_again, _passes, _returns)
 
 
 def _answers_to(said: Assertion, other: Assertion) -> bool:

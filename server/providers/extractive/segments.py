@@ -8,6 +8,9 @@ from esker.server.providers.extractive.grammar import Grammar
 
 VERBS = frozenset(("replaces", "becomes", "inherits", "holds", "changes", "sets", "puts", "uses", "is"))
 """Kinds of segments that a verb opens."""
+# Kinds of verbs that are also nouns, and kinds of segments that a noun follows directly.
+_ALSO_NOUNS = ("holds", "puts")
+_BEFORE_NOUNS = ("at", "for", "holds", "puts", "uses", "changes", "replaces")
 # Kinds of segments beside which "para" precedes a new value and not a purpose.
 _CHANGES = frozenset(("changes", "becomes", "inherits", "puts", "sets"))
 
@@ -23,22 +26,39 @@ class Segment:
 
 def as_meant(segments: Sequence[Segment], grammar: Grammar) -> list[Segment]:
     """Return the segments of a clause with the kinds that their words have in it."""
-    return _with_purposes(_with_exchanges(_with_nouns(segments), grammar), grammar)
+    return _with_purposes(_with_exchanges(_with_objects(_with_nouns(segments), grammar), grammar), grammar)
 
 
 def _with_nouns(segments: Sequence[Segment]) -> list[Segment]:
-    """Take the verb of a task for a noun if it has no subject or follows "for": "reviews need 2 approvals"."""
+    """Take a verb for a noun if it cannot be one: "reviews need 2 approvals", "write logs", "enough for reviews".
+
+    It has no subject and another verb follows, or it directly follows another verb or "for".
+    """
     meant: list[Segment] = []
     for place, one in enumerate(segments):
-        if one.kind != "holds" or not meant:
+        if one.kind not in _ALSO_NOUNS or not meant:
             meant.append(one)
             continue
         noun = f"{one.word} {one.text}".strip()
-        verb_follows = any(other.kind in VERBS - {"holds"} for other in segments[place + 1 :])
-        if meant[-1].kind in ("at", "for", "holds") and not meant[-1].text:
+        follows = () if one.kind == "puts" and one.text else segments[place + 1 :]
+        verb_follows = any(other.kind in VERBS - {"holds"} for other in follows)
+        if not meant[-1].text and meant[-1].kind in _BEFORE_NOUNS:
             meant[-1] = replace(meant[-1], text=noun)
         elif verb_follows and not any(other.text for other in meant):
             meant[0] = replace(meant[0], text=noun)
+        else:
+            meant.append(one)
+    return meant
+
+
+def _with_objects(segments: list[Segment], grammar: Grammar) -> list[Segment]:
+    """Let a word that joins names precede what a verb without an object uses: "l'API renvoie du XML"."""
+    meant: list[Segment] = []
+    for one in segments:
+        verb = next((place for place, other in enumerate(meant) if other.kind == "uses"), -1)
+        is_object = one.kind == "from" and one.word in grammar.genitives and verb >= 0
+        if is_object and not any(other.text for other in meant[verb:]):
+            meant[verb] = replace(meant[verb], text=one.text)
         else:
             meant.append(one)
     return meant

@@ -34,6 +34,9 @@ _CODE = re.compile(
     r"[{};=<>|\\$]|\(\)|::|->|^\s*(?:at |import |from \S+ import|def |class |const |let |var |function )"
 )
 
+PLACEHOLDER = re.compile(r"<\w[\w-]{0,30}>|\{\w[\w-]{0,30}\}")
+"""A part of a name that differs each time: "<ticket>", "{id}"."""
+
 
 def sentences(text: str) -> list[str]:
     """Return the sentences of `text` that are prose, in order, without code, markup and list bullets."""
@@ -73,8 +76,8 @@ def is_prose(sentence: str) -> bool:
     letters = len(_LETTER.findall(sentence))
     if _CJK.search(sentence):
         return letters >= 4
-    words = sentence.split()
-    return len(words) >= 2 and letters >= 0.5 * len(sentence.replace(" ", "")) and len(_CODE.findall(sentence)) < 3
+    code = _CODE.findall(PLACEHOLDER.sub(" ", sentence))
+    return len(sentence.split()) >= 2 and letters >= 0.5 * len(sentence.replace(" ", "")) and len(code) < 3
 
 
 def is_word(sentence: str) -> bool:
