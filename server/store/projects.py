@@ -53,10 +53,10 @@ async def counts(connection: Connection, project: str) -> ProjectCounts:
         return found
 
 
-async def bound_keys(connection: Connection, project: str, now: datetime) -> list[str]:
-    """Return the names of the keys that are bound to a project."""
-    cursor = await connection.execute(SQL["bound_keys"], {"project": project, "now": now})
-    return [str(name) for (name,) in await cursor.fetchall()]
+async def bound_keys(connection: Connection, now: datetime) -> dict[str, list[str]]:
+    """Return the projects to which keys are bound, with the names of these keys."""
+    rows = await (await connection.execute(SQL["bound_keys"], {"now": now})).fetchall()
+    return {str(project): list(names) for project, names in rows}
 
 
 def present_names(names: Iterable[str]) -> Query[dict[str, str]]:

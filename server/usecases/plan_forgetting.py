@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from esker.server.core.errors import NotFound
+from esker.server.core.errors import Conflict, NotFound
 from esker.server.core.facts.echo import names_in, other_words, own_words, repeats, repeats_somewhere
 from esker.server.core.facts.forgetting import DoomedMessage, DoomedRow, ForgetPlan, ForgetRequest, Selection
 from esker.server.core.facts.same_fact import fingerprint, same_fact
@@ -18,7 +18,7 @@ from esker.server.core.text.labels import without_label, without_notes
 from esker.server.core.text.phrases import Phrases
 from esker.server.db.database import Connection
 from esker.server.db.pipeline import fetch
-from esker.server.store import forgetting, memories, passages
+from esker.server.store import forgetting, memories, passages, projects
 from esker.server.store.forgetting import FoundMessage
 from esker.server.usecases.find_phrases import any_saying, saying
 from esker.server.usecases.find_projects import unknown_project
@@ -99,7 +99,10 @@ def merged(*all_said_in: Mapping[str, Collection[int]]) -> SaidIn:
 
 
 async def doomed_by(parts: Parts, connection: Connection, request: ForgetRequest) -> Doomed:
-    """Return everything that is forgotten with what a request names. Raises NotFound for an unknown id or project."""
+    """Return everything that is forgotten with what a request names.
+
+    Raises NotFound for an unknown id or project, and Conflict if keys are bound to a project whose name says a word.
+    """
     doomed = await (_by_ids if request.selection.ids else _by_selection)(parts, connection, request)
     await _add_drawn(connection, doomed)
     doomed.said_in = merged(doomed.said_in, await _said_in(connection, [doomed.rows[i] for i in sorted(doomed.same)]))
@@ -109,6 +112,7 @@ async def doomed_by(parts: Parts, connection: Connection, request: ForgetRequest
             await _add_echoes(parts, connection, doomed)
     await _add_notes(connection, doomed)
     if request.selection.words:
+        await _check_keys(parts, connection, doomed.phrases)
         await _add_places(connection, doomed)
     return doomed
 
@@ -352,6 +356,17 @@ async def _add_notes(connection: Connection, doomed: Doomed) -> None:
         if doomed.phrases.found_in(note):
             doomed.notes.add(note)
             doomed.noted_in.add(session_id)
+
+
+async def _check_keys(parts: Parts, connection: Connection, phrases: Phrases) -> None:
+    """Raise Conflict if a key is bound to a project that would get another name: it would not open it any more."""
+    for project, names in (await projects.bound_keys(connection, parts.clock())).items():
+        if phrases.found_in(project):
+            raise Conflict(
+                f"Keys are bound to {project!r}, whose name would be forgotten: {', '.join(names)}. "
+                "They would not open it any more, so nothing was forgotten.",
+                hint="Revoke them (`esker key revoke`), forget, and create keys for the same project afterwards.",
+            )
 
 
 async def _add_places(connection: Connection, doomed: Doomed) -> None:

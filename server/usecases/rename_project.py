@@ -64,7 +64,7 @@ async def _check(parts: Parts, connection: Connection, move: ProjectMove, *, mer
             f"A project {move.name!r} exists already; nothing was changed.",
             hint="Merge the two (`esker project merge`), which cannot be undone, or choose another name.",
         )
-    if bound := await projects.bound_keys(connection, move.project, parts.clock()):
+    if bound := (await projects.bound_keys(connection, parts.clock())).get(move.project):
         raise Conflict(
             f"Keys are bound to {move.project!r}: {', '.join(bound)}. They would not open it any more.",
             hint="Revoke them (`esker key revoke`), and create keys of the new name afterwards.",

@@ -15,7 +15,7 @@ from esker.server.core.errors import InvalidInput, Misconfigured
 from esker.server.core.records import Filter, Principal, Space
 from esker.server.db.database import Database
 from esker.server.store import search, vectors
-from esker.server.usecases.authenticate import create_key, list_keys
+from esker.server.usecases.authenticate import create_key, list_keys, revoke_key
 from esker.server.usecases.embed import register
 from esker.server.usecases.parts import Parts
 from tests.support.api import contents, observed, opened, recalled, said
@@ -82,6 +82,11 @@ async def note(client: httpx2.AsyncClient, content: str, **more: Any) -> httpx2.
     return await client.post("/v1/memories", json={"content": content, **more})
 
 
+async def live(client: httpx2.AsyncClient) -> list[str]:
+    """Return the contents of the live memories that a client sees."""
+    return [row["content"] for row in (await client.get("/v1/memories")).json()["memories"]]
+
+
 # Of a project ------------------------------------------------------------------------------------------------------
 
 
@@ -90,6 +95,20 @@ async def test_a_project_key_says_what_it_is_bound_to(shop: httpx2.AsyncClient, 
     assert (told["project"], told["client"], told["scopes"]) == (SHOP, None, ["read", "write"])
     [listed] = await list_keys(parts, "default")
     assert (listed.project, listed.client) == (SHOP, None)
+
+
+async def test_the_name_of_a_project_is_forgotten_only_without_keys_that_are_bound_to_it(
+    callers: Callers, free: httpx2.AsyncClient, shop: httpx2.AsyncClient, parts: Parts
+) -> None:
+    await note(shop, DECIDED)
+    for dry_run in (True, False):
+        refused = await free.post("/v1/forget", json={"words": ["shop"], "dry_run": dry_run})
+        assert (refused.status_code, "'acme/shop'" in refused.json()["detail"]) == (409, True)
+    assert await live(shop) == [DECIDED]
+    await revoke_key(parts, key="shop", pool="default")
+    assert (await free.post("/v1/forget", json={"words": ["shop"]})).json()["left"] == {}
+    anew = await callers.client("again", project=SHOP)
+    assert await live(anew) == [DECIDED]
 
 
 async def test_the_trail_says_that_a_key_is_bound(free: httpx2.AsyncClient, shop: httpx2.AsyncClient) -> None:

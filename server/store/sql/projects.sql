@@ -41,9 +41,10 @@ SELECT (SELECT count(*) FROM sessions WHERE project = %(project)s) AS sessions,
        (SELECT count(*) FROM quarantines WHERE project = %(project)s) AS quarantines
 
 -- name: bound_keys
--- The names of the keys that are bound to a project and still open it.
-SELECT name FROM api_keys
-WHERE project = %(project)s AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > %(now)s) ORDER BY name
+-- The projects to which keys are bound that still open them, with the names of these keys.
+SELECT project, array_agg(name ORDER BY name) FROM api_keys
+WHERE project IS NOT NULL AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > %(now)s)
+GROUP BY project ORDER BY project
 
 -- name: present
 -- Those of some names that are former ones, with the present ones.
