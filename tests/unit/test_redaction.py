@@ -354,8 +354,13 @@ def test_a_uuid_is_masked_only_behind_the_name_of_a_key() -> None:
     uuid = "085c08dc-2ef4-43d2-a040-ec07339a94e4"
     for text in (f"My Splunk API key is {uuid}, use it", f"SNYK_TOKEN\n{uuid}\nok", f'snyk.Client("{uuid}")'):
         assert uuid not in redact(text)
-    for text in (f"the API key id is {uuid}", f"request {uuid} failed", f"value: {uuid}"):
-        assert redact(text) == text
+    for text in ("api key {}", "HEROKU_KEY={}", "ENV HEROKU_KEY {}", 'HEROKU_KEY = "{}"', "my auth token {} works"):
+        assert uuid not in redact(text.format(uuid)), text
+    for text in (
+        "the API key id is {}", "request {} failed", "value: {}", "{}", "key {}", "KEY={}", "the row key: {}",
+        "KEY_ID={}", "TENANT_KEY={}", "IDEMPOTENCY_KEY={}", "orderKey: {}", "token id {}", "Key: {}", "token: id {}",
+    ):  # fmt: skip
+        assert redact(text.format(uuid)) == text.format(uuid)
 
 
 @pytest.mark.parametrize(

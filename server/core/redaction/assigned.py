@@ -162,7 +162,24 @@ def _assignment(text: str, name: _Name, strength: Strength) -> Value | None:
         value = read_value(text, found.end())
     if value and value.form is Form.QUOTED and text[name.start] == "-" and strength is Strength.PASSWORD:
         return None if is_placeholder(text[value.start : value.end]) else value
-    return value if value and _accepted(text, value, strength, value.form) else None
+    return value if value and _may_be_assigned(text, name, value, strength) else None
+
+
+def _may_be_assigned(text: str, name: _Name, value: Value, strength: Strength) -> bool:
+    return _accepted(text, value, strength, value.form) or _is_named_uuid(text, name, value)
+
+
+def _is_named_uuid(text: str, name: _Name, value: Value) -> bool:
+    """Whether a value is a UUID that its setting, such as `HEROKU_KEY`, calls a key and does not call an identifier."""
+    words = words_of(name.text)
+    return (
+        name.text.isupper()
+        and is_uuid(text[value.start : value.end])
+        and len(words) > 1
+        and words[-1] == "key"
+        and word_set("unnamed", "harmless").isdisjoint(words)
+        and word_set("identifiers", "of_records").isdisjoint(words)
+    )
 
 
 def _list(text: str, place: int, strength: Strength) -> Value | None:
@@ -295,11 +312,13 @@ def _spaced(text: str, name: _Name, strength: Strength) -> Value | None:
         return None
     word = text[value.start : value.end]
     if setter:
-        return value if _accepted(text, value, strength, value.form) else None
+        return value if _may_be_assigned(text, name, value, strength) else None
     if text[max(0, name.start - 2) : name.start].endswith("-") or text[name.start] == "-":
         return value if word[0] != "-" and _accepted(text, value, strength, value.form) else None
     if value.code or strength is Strength.KEY:
         return None
+    if is_uuid(word):
+        return value
     alone = _begins_line(text, name) and text[value.end : value.end + 1] in ("", "\n", "\r")
     return value if (alone and looks_random(word, SHORTEST)) or _is_random_word(word, strength) else None
 
