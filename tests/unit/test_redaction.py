@@ -350,6 +350,22 @@ def test_a_token_with_a_known_beginning_is_masked_though_its_letters_are_hexadec
         assert "a1B2" not in str(redacted(f"hook ghp_{'a1B2' * 9}"))
 
 
+def test_an_escape_is_read_with_its_line_and_those_around_it_in_a_text_of_any_length() -> None:
+    filler = "the password field is empty\n" * 200
+    secret = _RANDOM[:16] + "!a"
+    for line in (
+        f"pass\\u0077ord: {secret}",
+        f"pass\\u0077ord:\n{secret}",
+        f"x\n\nmysql -u root\\u0020-p{secret} shop",
+    ):
+        text = f"{filler}{line}\n{filler}"
+        masked = redact(text)
+        assert secret not in masked, line
+        assert masked.startswith(filler)
+        assert masked.endswith(filler)
+        assert masked.replace(filler, "") == redact(f"{line}\n")
+
+
 def test_a_uuid_is_masked_only_behind_the_name_of_a_key() -> None:
     uuid = "085c08dc-2ef4-43d2-a040-ec07339a94e4"
     for text in (f"My Splunk API key is {uuid}, use it", f"SNYK_TOKEN\n{uuid}\nok", f'snyk.Client("{uuid}")'):

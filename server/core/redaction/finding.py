@@ -1,6 +1,6 @@
 """Finds the secrets in a text: each kind of place is looked through in the text as written and as it reads."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from esker.server.core.redaction.assigned import assigned
@@ -28,19 +28,19 @@ _LIMITED = 512
 # Layers of base64 that are looked into.
 _LAYERS = 2
 
-_LOOKS: tuple[Callable[[Scan], Iterator[Span]], ...] = (
+_Look = Callable[[Scan], Iterator[Span]]
+_WIDE: tuple[_Look, ...] = (
     private_keys,
     known_formats,
     web_tokens,
     addresses,
     headers,
     known_files,
-    assigned,
-    spoken,
-    arguments,
     unknown_tokens,
     unnamed,
 )
+# They read a value and some lines around it, so that an escape far away changes nothing.
+_NEAR: tuple[_Look, ...] = (assigned, spoken, arguments)
 
 
 def find(text: str) -> list[Span]:
@@ -50,6 +50,15 @@ def find(text: str) -> list[Span]:
     if len(text) <= _PART + _OVERLAP:
         return merged(_found(text, _LAYERS))
     return merged(_found_in_parts(text))
+
+
+def _in_lines(scan: Scan, start: int, end: int) -> Iterator[Span]:
+    """Yield what the rules about lines find between two places."""
+    whole = end - start == len(scan.text)
+    part = scan if whole else scanned(scan.text[start:end])
+    for look in _NEAR:
+        for span in look(part):
+            yield Span(start + span.start, start + span.end, span.kind)
 
 
 def _found_in_parts(text: str) -> Iterator[Span]:
@@ -79,13 +88,15 @@ def _found(text: str, layers: int) -> Iterator[Span]:
         # A word without escapes was looked at in the text as it is written; the same word elsewhere was not.
         new = [placed for at, placed in written.items() if at not in seen]
         seen.update(written)
-        for span in _in_view(replace(scan, long_words=new), layers):
+        for span in _in_view(replace(scan, long_words=new), view.changed(), layers):
             yield Span(*view.written(span.start, span.end), span.kind)
 
 
-def _in_view(scan: Scan, layers: int) -> Iterator[Span]:
+def _in_view(scan: Scan, changed: Sequence[tuple[int, int]], layers: int) -> Iterator[Span]:
+    """Yield the secrets in a view; rules that read lines look at those that the view has changed."""
     text, done = scan.text, 0
-    for span in sorted(span for look in _LOOKS for span in look(scan)):
+    wide = (span for look in _WIDE for span in look(scan))
+    for span in sorted([*wide, *(span for start, end in changed for span in _in_lines(scan, start, end))]):
         # Rules read a limited part of a value.
         if span.end - span.start >= _LIMITED and span.end > done:
             done = _end_of_run(text, span.end)

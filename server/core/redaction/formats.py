@@ -85,6 +85,8 @@ def known_formats(scan: Scan) -> Iterator[Span]:
     begins = list(accumulate((len(word) + 1 for _, word in words), initial=0))
     beginnings = _beginnings(joined)
     for known in _formats():
+        if known.literal not in joined:  # of most formats
+            continue
         found = beginnings.get(known.literal[:2], ()) if known.bounded else places(joined, known.literal)
         for start, end, kind in _tokens(known, joined, found):
             index = bisect_right(begins, start) - 1

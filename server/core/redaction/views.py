@@ -24,6 +24,11 @@ _ENTITIES = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'", "nbsp":
 _CONTROLS = {"n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f", "\n": " "}
 
 
+# Characters around an escape that a rule about lines reads, and the part of a text that is worth looking at by itself.
+_AROUND = 400
+_MOST_CHANGED = 0.7
+
+
 @dataclass(frozen=True, slots=True)
 class View:
     """A text to look for secrets in; `before` and `after` hold the places around each escape that was decoded."""
@@ -39,6 +44,27 @@ class View:
         if last < len(self.decoded_after) and self.decoded_before[last] == end - 1:
             return first, self.written_after[last]
         return first, self._start(end - 1) + 1
+
+    def changed(self) -> list[tuple[int, int]]:
+        """Return the parts of `text` that read otherwise than they are written, as lines with some around them.
+
+        Of a text as it is written, and of one with many escapes, that is all of it.
+        """
+        if not self.decoded_after:
+            return [(0, len(self.text))]
+        parts, size = list[tuple[int, int]](), 0
+        for before, after in zip(self.decoded_before, self.decoded_after, strict=True):
+            if parts and after <= parts[-1][1] - _AROUND:
+                continue
+            start = self.text.rfind("\n", 0, max(0, before - _AROUND)) + 1
+            end = self.text.find("\n", min(len(self.text), after + _AROUND))
+            end = len(self.text) if end < 0 else end + 1
+            joined = parts.pop()[0] if parts and start <= parts[-1][1] else start
+            parts.append((joined, end))
+            size += end - start
+            if size > _MOST_CHANGED * len(self.text):
+                return [(0, len(self.text))]
+        return parts
 
     def _start(self, place: int) -> int:
         index = bisect_right(self.decoded_after, place) - 1
