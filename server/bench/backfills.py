@@ -13,8 +13,6 @@ from esker.server.bench.texts import Writer
 from esker.server.bench.waiting import until_embedded, until_ready
 from esker.server.providers.thread_priority import lower_priority
 
-_AT_A_TIME = (16, 32, 64)
-
 
 async def measure_backfill(place: BenchServer, effort: Effort, progress: BenchProgress) -> AsyncGenerator[BenchFigure]:
     """Yield how many notes a second get their vectors from the server's worker; they stay in its pool.
@@ -24,7 +22,7 @@ async def measure_backfill(place: BenchServer, effort: Effort, progress: BenchPr
     await until_ready(place)
     plain = PlainModel(MODEL, place.parts.settings.embed_threads)
     plain.encode(["The first text takes longer than others."])
-    writer, seconds, floors = Writer(effort.texts), 0.0, dict.fromkeys(_AT_A_TIME, 0.0)
+    writer, seconds, floors = Writer(effort.texts), 0.0, dict.fromkeys(plain.batches, 0.0)
     total = effort.rounds * effort.texts
     loop = asyncio.get_running_loop()
     with ThreadPoolExecutor(1, initializer=lower_priority) as aside, progress.step("A backfill", total) as advance:
@@ -34,7 +32,7 @@ async def measure_backfill(place: BenchServer, effort: Effort, progress: BenchPr
             began = perf_counter()
             await until_embedded(place)
             seconds += perf_counter() - began
-            for at_a_time in _AT_A_TIME:
+            for at_a_time in plain.batches:
                 floors[at_a_time] += await loop.run_in_executor(aside, plain.seconds, texts, at_a_time)
             advance(len(texts))
     best = min(floors, key=lambda at_a_time: floors[at_a_time])

