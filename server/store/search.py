@@ -155,7 +155,8 @@ class VectorQuery:
 class Search:
     """A search in one tier by keyword and, with a `meaning`, by vector; each finds at most `limit` texts.
 
-    In a large pool, texts are found by the query's rarer terms and very common ones only add to their scores.
+    In a large pool, texts are found by the query's rarer terms and very common ones only add to their scores. `counts`
+    are the known numbers of parts with a term; the other terms are counted.
     """
 
     tier: Tier
@@ -165,6 +166,7 @@ class Search:
     limit: int
     meaning: VectorQuery | None = None
     reading: TermBudget = TermBudget()
+    counts: Mapping[str, float] = field(default_factory=dict[str, float])
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +175,7 @@ class Found:
 
     `by_keyword` and `by_vector` are the numbers that each search found, best first. `is_enough`: the keyword search
     left out nothing that matters; `is_exact`: no late term could have found another one of the best. `nearest` counts
-    the parts that the vector search found.
+    the parts that the vector search found, and `counts` those with each term.
     """
 
     ids: Mapping[int, str] = field(default_factory=dict[int, str])
@@ -181,6 +183,7 @@ class Found:
     by_keyword: Sequence[int] = ()
     by_vector: Sequence[int] = ()
     weights: Weights | None = None
+    counts: Mapping[str, float] = field(default_factory=dict[str, float])
     is_enough: bool = True
     is_exact: bool = True
     nearest: int = 0
@@ -261,6 +264,7 @@ def _values(one: Search) -> dict[str, Any]:
         "terms": one.asked.terms,
         "words": one.asked.words,
         "names": one.asked.names,
+        "counts": [one.counts.get(term) for term in one.asked.terms],
         "max_parts": MAX_PARTS_OF_RARE_NAME,
         "rarest": RAREST_WORDS,
         "max_unknown": MAX_UNKNOWN_WORDS,
@@ -279,7 +283,7 @@ def _meaning_values(meaning: VectorQuery | None) -> dict[str, Any]:
 
 
 def _found(one: Search, rows: Sequence[DictRow]) -> Found:
-    first = rows[0]  # the figures of the whole search, also if nothing was found
+    [figures] = [row for row in rows if row["number"] is None]
     texts = [row for row in rows if row["number"] is not None]
     signals = {row["number"]: Signals(row["score"] or 0.0, row.get("cosine"), bool(row["named"])) for row in texts}
     by_keyword = [row["number"] for row in texts if row.get("keyword", True)]
@@ -289,16 +293,17 @@ def _found(one: Search, rows: Sequence[DictRow]) -> Found:
         signals=signals,
         by_keyword=sorted(by_keyword, key=lambda number: (-signals[number].keyword, -number)),
         by_vector=sorted(by_vector, key=lambda number: (-(signals[number].cosine or 0.0), -number)),
-        weights=_weights(one.asked, first) if by_keyword else None,
-        is_enough=bool(first["is_enough"]),
-        is_exact=bool(first["is_exact"]),
-        nearest=first.get("nearest", 0),
+        weights=_weights(one.asked, figures) if by_keyword else None,
+        counts=dict(zip(one.asked.terms, figures["counts"], strict=True)),
+        is_enough=bool(figures["is_enough"]),
+        is_exact=bool(figures["is_exact"]),
+        nearest=figures.get("nearest", 0),
     )
 
 
-def _weights(asked: QueryTerms, first: DictRow) -> Weights:
-    factor = word_factor(float(first["known"]), float(first["unknown"]))
-    return Weights(asked.terms, first["weights"], float(first["mean_terms"]), float(first["ideal"]), factor)
+def _weights(asked: QueryTerms, figures: DictRow) -> Weights:
+    factor = word_factor(float(figures["known"]), float(figures["unknown"]))
+    return Weights(asked.terms, figures["weights"], float(figures["mean_terms"]), float(figures["ideal"]), factor)
 
 
 async def by_vector(

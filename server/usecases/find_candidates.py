@@ -21,6 +21,7 @@ from esker.server.store.search import (
     search_way,
 )
 from esker.server.store.vectors import PoolSpace
+from esker.server.usecases.term_counts import PoolTermCounts
 
 MOST = 100
 """Most texts that each search returns; several parts of one text count as several."""
@@ -61,27 +62,33 @@ async def find_candidates(
     tiers: Sequence[Tier],
     row_filter: Filter,
     sizes: Mapping[Tier, Size],
+    counts: PoolTermCounts,
 ) -> list[Candidates]:
     """Return the texts of each tier that may answer each question, with the evidence for each.
 
     `connection` must see one snapshot (`Database.moment_pipeline`): one statement finds rows, another reads them.
+    `counts` are those of the pool; new ones are added.
     """
-    wanted = [(one, _search(one, tier, row_filter, sizes[tier])) for one in questions for tier in tiers]
+    wanted = [(one, _search(one, tier, row_filter, sizes[tier], counts)) for one in questions for tier in tiers]
     wanted = [(asked, search) for asked, search in wanted if search.size.in_tier]
     found = await find(connection, [search for _, search in wanted])
+    for (_, search), result in zip(wanted, found, strict=True):
+        made = {term: parts for term, parts in result.counts.items() if term not in search.counts}
+        counts.keep(search.tier, search.size.in_tier, made)
     searched = [
         _searched(asked, search, _meant(asked, result)) for (asked, search), result in zip(wanted, found, strict=True)
     ]
     return await _with_neighbours(connection, searched, row_filter)
 
 
-def _search(asked: Question, tier: Tier, row_filter: Filter, size: Size) -> Search:
+def _search(asked: Question, tier: Tier, row_filter: Filter, size: Size, counts: PoolTermCounts) -> Search:
     meaning = None
     if asked.space and asked.vector is not None:
         by_chance = CHANCE_PER_E_FOLD * asked.calibration.deviation
         way = search_way(size, indexed=tier in asked.space.indexed)
         meaning = VectorQuery(asked.space, asked.vector, way, by_chance)
-    return Search(tier, asked.words, row_filter, size, MOST, meaning)
+    known = counts.known(tier, size.in_tier, asked.words.terms)
+    return Search(tier, asked.words, row_filter, size, MOST, meaning, counts=known)
 
 
 def _searched(asked: Question, search: Search, found: Found) -> _Searched:

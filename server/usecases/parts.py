@@ -17,6 +17,7 @@ from esker.server.usecases.instruments import Instruments
 from esker.server.usecases.pending_counts import PendingCounts
 from esker.server.usecases.pulse import Pulse
 from esker.server.usecases.setbacks import Setbacks
+from esker.server.usecases.term_counts import TermCounts
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +25,8 @@ class Parts:
     """The database, the clock, the settings, the models, the processes that read long texts, and what failed lately.
 
     `holder` is what this process holds leases with; `breakers` keep calls from providers that are down; `pending` has
-    large counts of texts without a vector, which recalls share for a moment.
+    large counts of texts without a vector, and `term_counts` those of texts with a common word, which recalls share for
+    a while.
 
     A model that is None is switched off.
 
@@ -46,6 +48,7 @@ class Parts:
     setbacks: Setbacks = field(default_factory=Setbacks)
     pulse: Pulse = field(default_factory=Pulse)
     pending: PendingCounts = field(default_factory=PendingCounts)
+    term_counts: TermCounts = field(default_factory=TermCounts)
     instruments: Instruments = field(default_factory=Instruments)
     holder: Holder = field(default_factory=Holder)
     breakers: Breakers = field(default_factory=Breakers)

@@ -56,6 +56,7 @@ from esker.server.usecases.query_embedding import (
 )
 from esker.server.usecases.recall_request import MAX_LIMIT, RecallRequest, checked, resolved, tiers
 from esker.server.usecases.rerank import rerank
+from esker.server.usecases.term_counts import PoolTermCounts
 
 # Candidates that are read for each requested hit, since some say the same, and further ones.
 _READ_FOR_EACH = 2
@@ -66,7 +67,7 @@ _ANCHORS = 5
 
 @dataclass(frozen=True, slots=True)
 class _RecallScope:
-    """The resolved scope of a request: filters, time zone, space, and counts of texts that are not ready yet.
+    """The resolved scope of a request: filters, time zone, space, counts of common words, and of texts not ready yet.
 
     `unknown` is the requested project if nothing belongs to it. `position`: all that was written before the request is
     in the database's log up to here, if there is a replica.
@@ -79,6 +80,7 @@ class _RecallScope:
     timezone: str
     space: PoolSpace | None
     sizes: Mapping[Tier, Size]
+    counts: PoolTermCounts
     pending: int
     unobserved: int
     unknown: UnknownProject | None
@@ -177,6 +179,7 @@ async def _resolve_scope(parts: Parts, pool_id: str, request: RecallRequest) -> 
         timezone=request.timezone or session_timezone,
         space=space,
         sizes=await sizes,
+        counts=parts.term_counts.in_pool(pool_id, bound, now),
         pending=pending,
         unobserved=await unobserved,
         unknown=None if await is_known else await _unknown_project(parts, pool_id, row_filter.project),
@@ -228,7 +231,9 @@ async def _anchored(parts: Parts, scope: _RecallScope, anchor: Anchor) -> Window
     request = replace(scope.request, ranking="fused")
     question = question_of(anchor.words, anchor.words, request, scope.space, semantic)
     async with parts.database.moment_since(scope.pool_id, scope.position) as connection:
-        candidates = await find_candidates(connection, [question], ["memory"], scope.row_filter, scope.sizes)
+        candidates = await find_candidates(
+            connection, [question], ["memory"], scope.row_filter, scope.sizes, scope.counts
+        )
         relevant, _ = above_floor([one for each in candidates for one in ranked(each)])
         # Skip candidates found only by vector: they are usually about something else.
         named = [one.id for one in relevant if one.parts.keyword > 0][:_ANCHORS]
@@ -260,7 +265,9 @@ async def _relevant(
     connection: Connection, questions: Sequence[Question], scope: _RecallScope
 ) -> tuple[list[RankedCandidate], list[LeftOutCandidate]]:
     """Return the candidates that are about a question or a paraphrase of it, best first, and the others."""
-    found = await find_candidates(connection, questions, tiers(scope.request), scope.row_filter, scope.sizes)
+    found = await find_candidates(
+        connection, questions, tiers(scope.request), scope.row_filter, scope.sizes, scope.counts
+    )
     return above_floor(best_of_each(one for each in found for one in ranked(each)))
 
 

@@ -11,10 +11,15 @@ from esker.server.db.pipeline import fetch
 from esker.server.store import search, vectors
 from esker.server.store.search import QueryTerms
 from esker.server.usecases import find_candidates as finding
+from esker.server.usecases import term_counts
 from esker.server.usecases.embed import register
 from esker.server.usecases.find_candidates import Question, find_candidates
 from esker.server.usecases.parts import Parts
+from esker.server.usecases.recall import recall
+from esker.server.usecases.recall_request import RecallRequest
 from esker.server.usecases.remember import Note, remember
+from esker.server.usecases.term_counts import TermCounts
+from tests.support.clock import FakeClock
 from tests.support.vectors import matrix
 
 SPACE = Space("few_2", "m", "r", 2, "", "openai:http://x#m")
@@ -46,7 +51,8 @@ async def signals(parts: Parts, who: Principal, words: QueryTerms) -> dict[str, 
             Filter(parts.clock()),
         )
         sizes = await fetch(connection, search.sizes(row_filter))
-        [found] = await find_candidates(connection, [question], ["memory"], row_filter, sizes)
+        counts = TermCounts().in_pool(who.pool_id, None, parts.clock())
+        [found] = await find_candidates(connection, [question], ["memory"], row_filter, sizes, counts)
         cursor = await connection.execute("SELECT number, content FROM memories")
         content = {int(row[0]): str(row[1]) for row in await cursor.fetchall()}
     return {content[number]: each for number, each in found.signals.items()}
@@ -67,3 +73,20 @@ async def test_a_candidate_of_one_search_also_has_the_signal_of_the_other(
     monkeypatch.setattr(finding, "MOST", 1)
     # The long text is the best by words, and the short one the nearest.
     assert await signals(known, who, words) == all_of_it
+
+
+async def test_counts_of_common_words_are_shared_by_recalls_and_made_again_after_five_minutes(
+    known: Parts, who: Principal, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(term_counts, "_COMMON", 2)
+
+    def kept() -> dict[str, float]:
+        return known.term_counts.in_pool(who.pool_id, None, clock()).known("memory", 2, ["heron", "otter"])
+
+    await recall(known, who.pool_id, RecallRequest("Where do the heron and the otter sleep?"))
+    assert kept() == {"heron": 2.0}
+    clock.advance(minutes=4)
+    await recall(known, who.pool_id, RecallRequest("Where does the heron sleep?"))
+    assert kept() == {"heron": 2.0}
+    clock.advance(minutes=1)
+    assert kept() == {}

@@ -1,5 +1,6 @@
 """The two keyword searches, for narrow and wide scopes, must give the same result."""
 
+from dataclasses import replace
 from itertools import product
 
 import pytest
@@ -8,7 +9,7 @@ from esker.server.core.records import Filter, Principal
 from esker.server.db.database import Database
 from esker.server.db.pipeline import fetch
 from esker.server.store import search
-from esker.server.store.search import EVERYTHING, QueryTerms, TermBudget
+from esker.server.store.search import EVERYTHING, QueryTerms, Search, Size, TermBudget, find
 from esker.server.usecases.parts import Parts
 from esker.server.usecases.remember import Note, remember
 from tests.support.searching import by_keyword
@@ -51,6 +52,22 @@ async def test_a_common_word_counts_in_full_in_rows_with_a_rarer_one(
         partly = await by_keyword(connection, words, row_filter, 20, reading=RAREST)
     assert (partly.by_keyword, partly.signals) == (whole.by_keyword, whole.signals)
     assert len(whole.by_keyword) == 20
+
+
+async def test_a_known_count_of_a_word_is_used_in_place_of_counting_it(
+    filled: Database, who: Principal, parts: Parts
+) -> None:
+    one = Search("memory", QueryTerms(["boat", "rhine"], [0, 1]), Filter(parts.clock()), Size(1_000_000, None), 20)
+    async with filled.moment_pipeline(who.pool_id) as connection:
+        [counted] = await find(connection, [one])
+        [known] = await find(connection, [replace(one, counts=counted.counts)])
+        [other] = await find(connection, [replace(one, counts={"boat": 3.0})])
+    assert counted.counts == {"boat": 300, "rhine": 94}
+    assert known == counted
+    assert other.counts == {"boat": 3, "rhine": 94}
+    assert other.weights
+    assert counted.weights
+    assert other.weights.weights[0] > counted.weights.weights[0]
 
 
 @pytest.mark.parametrize("common", ["raft", "boat"])

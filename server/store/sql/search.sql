@@ -27,7 +27,7 @@ WHERE m.number = ANY (%(numbers)s) AND m.session_id IS NOT NULL AND m.kind = 'no
 )
 -- columns: evidence
 , figures AS (
-    SELECT weights, mean_terms, ideal, known, unknown, is_enough, is_exact FROM by_keyword LIMIT 1
+    SELECT weights, counts, mean_terms, ideal, known, unknown, is_enough, is_exact FROM by_keyword WHERE id IS NULL
 ), wanted AS (
     SELECT number FROM by_keyword WHERE id IS NOT NULL UNION SELECT number FROM by_vector
 ), words AS (
@@ -56,7 +56,11 @@ WHERE m.number = ANY (%(numbers)s) AND m.session_id IS NOT NULL AND m.kind = 'no
     ) AS parts
     GROUP BY number
 )
-SELECT found.*, figures.*, (SELECT count(*) FROM by_vector) AS nearest FROM figures LEFT JOIN found ON true
+SELECT NULL AS number, NULL AS id, NULL AS score, NULL AS cosine, NULL AS named, NULL AS keyword, NULL AS vector,
+       figures.*, (SELECT count(*) FROM by_vector) AS nearest
+FROM figures
+UNION ALL
+SELECT found.*, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL FROM found
 -- columns: cosines
 cosines AS (
     -- By the nearest part, less a correction for texts with many parts.
@@ -78,9 +82,12 @@ size AS (
            held.parts > 0 OR (
                SELECT true FROM postings WHERE tier IN ('m', 'p') AND term = asked.term LIMIT 1
            ) IS TRUE AS is_known
-    FROM unnest(%(terms)s::text[], %(words)s::int[]) WITH ORDINALITY AS asked (term, word, place)
+    FROM unnest(%(terms)s::text[], %(words)s::int[], %(counts)s::float8[])
+        WITH ORDINALITY AS asked (term, word, parts, place)
     CROSS JOIN LATERAL (
-        SELECT count(*)::float8 AS parts FROM postings WHERE tier = %(tier)s AND term = asked.term OFFSET 0
+        SELECT coalesce(asked.parts, (
+            SELECT count(*) FROM postings WHERE tier = %(tier)s AND term = asked.term
+        )) AS parts OFFSET 0
     ) AS held
 ), by_weight AS (
     SELECT term, word, place, counted.parts, counted.parts > 0 AS there, is_known, 0.9 / size.mean_terms AS slope,
@@ -118,6 +125,7 @@ size AS (
     SELECT *, CASE WHEN has_late THEN least(8 * wanted, %(ranked)s) ELSE %(ranked)s END AS kept
     FROM (
         SELECT coalesce(array_agg(weight ORDER BY place), ARRAY[]::float8[]) AS weights,
+               coalesce(array_agg(parts ORDER BY place), ARRAY[]::float8[]) AS counts,
                (SELECT mean_terms FROM size) AS mean_terms,
                coalesce(bool_and(is_read), true) AS is_read,
                bool_and(is_read) AND sum(parts) <= %(ranked)s AS is_whole,
@@ -166,14 +174,14 @@ END AS in_scope
 -- name: keyword_{tier}
 -- The best texts by BM25 (k1 = 1.2, b = 0.75; Robertson and Zaragoza, 2009; its document frequencies weigh as in Lucene,
 -- by the logarithm of 1 + …, which is never negative) over the postings of the query's terms, each by its best part. The
--- document frequency is counted from the same postings, so it is never stale. A score is a share of the highest possible
+-- document frequency is counted from the same postings, unless `counts` has it. A score is a share of the highest possible
 -- score for the query's rarest words, each once; `words` has the word that each term is a form of. Scores are summed as
 -- integers, so that they do not depend on the order. The weights of the terms are returned for `keyword_scores`.
 -- Terms are read from the rarest on, as long as there are few postings in all; the scores of the others are looked up
 -- only in the best texts found so far (the strategy "continue" of Moffat and Zobel, 1996: approximate). `is_enough`: as
 -- many texts were found as are looked up, or nothing was left out. Late terms are looked up in the best parts, too, but
 -- that is exact if the last wanted text scores more than any part that was left out can (as in MaxScore; Turtle and Flood,
--- 1995): `is_exact`. If no text is found, there is one row without an id.
+-- 1995): `is_exact`. The row without an id has the figures of the whole search, and the others have the texts.
 -- Rows are looked up one by one, best first, until enough are visible; the OFFSETs force this plan. Before its first
 -- ANALYZE of a new pool the planner takes ten thousand rows for thirty, and would join each with each.
 WITH {weights}, first AS MATERIALIZED (
@@ -222,15 +230,15 @@ WITH {weights}, first AS MATERIALIZED (
     ) AS rest
     ORDER BY 3 DESC, number DESC LIMIT %(limit)s
 )
-SELECT id, number, (found.score / 1e7 / ideal.score)::float8 AS score, named, weights, mean_terms,
-       ideal.score AS ideal, known, unknown,
-       is_whole OR is_full AS is_enough,
+SELECT NULL AS id, NULL AS number, NULL AS score, NULL AS named, weights, counts, mean_terms, ideal.score AS ideal,
+       known, unknown, is_whole OR is_full AS is_enough,
        NOT has_late OR (is_full AND last > most_late + least) AS is_exact
 FROM asked CROSS JOIN ideal
 CROSS JOIN LATERAL (SELECT count(*) >= wanted AS is_full, min(score) AS last FROM best) AS looked_up
 CROSS JOIN LATERAL (SELECT CASE WHEN count(*) < kept THEN 0 ELSE min(score) END AS least FROM first) AS left_out
-LEFT JOIN found ON true
-ORDER BY 3 DESC, number DESC
+UNION ALL
+SELECT id, number, (found.score / 1e7 / ideal.score)::float8, named, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
+FROM found CROSS JOIN ideal
 
 -- name: keyword_{tier}_in_scope
 -- The same if few rows of the pool are visible: looking up those is cheaper than skipping all others, and all terms are
@@ -250,10 +258,12 @@ WITH {weights}, best AS MATERIALIZED (
     CROSS JOIN LATERAL (SELECT id FROM {{tier}_table} AS t WHERE t.number = best.number OFFSET 0) AS t
     GROUP BY t.id, number ORDER BY 3 DESC, number DESC LIMIT %(limit)s
 )
-SELECT id, number, (found.score / 1e7 / ideal.score)::float8 AS score, named, weights, mean_terms,
-       ideal.score AS ideal, known, unknown, true AS is_enough, true AS is_exact
-FROM asked CROSS JOIN ideal LEFT JOIN found ON true
-ORDER BY 3 DESC, number DESC
+SELECT NULL AS id, NULL AS number, NULL AS score, NULL AS named, weights, counts, mean_terms, ideal.score AS ideal,
+       known, unknown, true AS is_enough, true AS is_exact
+FROM asked CROSS JOIN ideal
+UNION ALL
+SELECT id, number, (found.score / 1e7 / ideal.score)::float8, named, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
+FROM found CROSS JOIN ideal
 
 -- name: vector_{tier}
 -- The nearest visible texts by cosine, exactly. A text with several parts may occur several times. A vector of an older
@@ -308,7 +318,7 @@ LIMIT %(limit)s
 
 -- name: candidates_{tier}
 -- The texts that either search finds, with the evidence of both for each: the score of its words, and the cosine of its
--- nearest part. There is at least one row, without a number if nothing is found. `nearest` counts parts.
+-- nearest part. The row without a number has the figures of the whole search; `nearest` counts parts.
 WITH by_keyword AS MATERIALIZED ({keyword_{tier}}), by_vector AS MATERIALIZED ({vector_{tier}})
 {evidence}
 
