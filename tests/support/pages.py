@@ -48,6 +48,9 @@ async def shown_pool(client: httpx2.AsyncClient) -> ShownPool:
     await said(client, session, {"external_id": "called", "role": "assistant", "content": [called]})
     await said(client, session, {"external_id": "result", "role": "user", "content": [result, *_UNUSUAL]})
     await observed(client, session)
+    # A filled table of savings is wider than a phone, and so is its head.
+    used = {"input_tokens": 1_234_567, "output_tokens": 20, "cache_read_input_tokens": 2_345_678}
+    await client.post(f"/v1/sessions/{session}/usage", json=used | {"model": "claude-sonnet-5", "request_id": "r"})
     reflected = (await client.post(f"/v1/sessions/{session}/reflect?wait=true")).json()
     for kind in ("note", "manual"):
         body = {"content": f"The {kind} is {every}", "kind": kind, "project": HOSTILE[1], "tags": [HOSTILE[3]]}
