@@ -21,7 +21,7 @@ from esker.server.db.pipeline import known as answered
 from esker.server.store import audit, jobs, messages, sessions, tombstones
 from esker.server.store.messages import MessageToStore
 from esker.server.usecases.cut_passages import cut_if_possible, send_uncut
-from esker.server.usecases.kept_messages import GATEWAY_IDS, is_kept, kept_contents
+from esker.server.usecases.kept_messages import GATEWAY_IDS, is_kept, is_own_id, kept_contents
 from esker.server.usecases.parts import Parts
 from esker.server.usecases.tombstones import hash_messages, send_tombstones, without_forgotten
 
@@ -157,7 +157,8 @@ def _prepare_one(index: int, incoming: IncomingMessage) -> _PreparedMessage:
         blocks = as_blocks(redact_content(incoming.content))
     except InvalidInput as error:
         raise InvalidInput(f"messages[{index}]: {error}") from error
-    incoming = replace(incoming, external_id=redact_name(incoming.external_id))
+    if not is_own_id(incoming.external_id):
+        incoming = replace(incoming, external_id=redact_name(incoming.external_id))
     return _PreparedMessage(incoming, blocks, content_hash(incoming.role, blocks))
 
 

@@ -10,7 +10,7 @@ from esker.server.core.ids import Prefix
 from esker.server.core.json_input import Json
 from esker.server.core.redaction import redact, redact_content, redact_json, redact_name
 from esker.server.core.redaction.spans import GENERIC, RANDOM, UNKNOWN, Span, merged
-from esker.server.usecases.kept_messages import GATEWAY_IDS
+from esker.server.usecases.kept_messages import GATEWAY_IDS, is_own_id
 
 _LOWER = "abcdefghijklmnopqrstuvwxyz0123456789" * 4
 _HEX = "0123456789abcdef" * 8
@@ -428,6 +428,13 @@ def test_an_id_that_esker_gives_is_no_secret(prefix: str) -> None:
 @pytest.mark.parametrize("name", [GATEWAY_IDS + "4b" * 16, "turn_" + "4b7e" * 8, "item_01kb3x9q" + "7c2d" * 5])
 def test_an_id_of_a_client_stays_as_it_is(name: str) -> None:
     assert redact_name(name) == name
+
+
+def test_only_a_hash_is_taken_for_an_id_of_the_gateway_which_is_stored_as_it_is() -> None:
+    own = GATEWAY_IDS + "4b" * 16
+    assert is_own_id(own)
+    others = [f"{own}f", f"{own}\n", f" {own}", GATEWAY_IDS + "4B" * 16, f"{GATEWAY_IDS}{_LOWER[:32]}"]
+    assert not any(map(is_own_id, others))
 
 
 def test_calls_keep_ids_that_tell_them_apart() -> None:
