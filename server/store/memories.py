@@ -24,7 +24,7 @@ from esker.server.core.text.tokens import estimate_tokens
 from esker.server.db.ahead import computed_ahead
 from esker.server.db.database import Connection, Database
 from esker.server.db.pipeline import Answer, Query, fetch, send
-from esker.server.db.statements import Statements, as_json
+from esker.server.db.statements import Statements, as_array, as_json
 
 SQL = Statements(Path(__file__).parent / "sql/memories.sql")
 
@@ -54,7 +54,7 @@ def missing(memory_id: str) -> NotFound:
 def filter_values(row_filter: Filter) -> dict[str, Any]:
     """Return the parameters of `visible_memories`."""
     listed = {
-        name: list(value) if value else None
+        name: as_array(value) if value else None
         for name, value in (
             ("kinds", row_filter.kinds),
             ("priorities", row_filter.priorities),
@@ -196,7 +196,7 @@ async def raise_again(connection: Connection, again: Sequence[tuple[str, NewMemo
 
 def by_ids(ids: Collection[str]) -> Query[dict[str, Memory]]:
     """Return rows by id; unknown ids are left out."""
-    return Query(SQL["get"], {"ids": list(ids)}, lambda rows: {row.id: row for row in rows}, class_row(Memory))
+    return Query(SQL["get"], {"ids": as_array(ids)}, lambda rows: {row.id: row for row in rows}, class_row(Memory))
 
 
 async def get(connection: Connection, ids: Collection[str]) -> dict[str, Memory]:
@@ -292,7 +292,7 @@ async def inherit_sources(connection: Connection, by: Mapping[str, str]) -> None
 
 def other_sources(ids: Collection[str]) -> Query[dict[str, list[Source]]]:
     """Return the further sources of rows, by id; rows that were said once are missing."""
-    return Query(SQL["other_sources"], {"ids": list(ids)}, _sources_by_id)
+    return Query(SQL["other_sources"], {"ids": as_array(ids)}, _sources_by_id)
 
 
 def _sources_by_id(rows: Iterable[TupleRow]) -> dict[str, list[Source]]:
@@ -450,7 +450,7 @@ async def taken_from(connection: Connection, session_id: str, seqs: Collection[i
 
 def said_in(ids: Collection[str]) -> Query[dict[str, set[tuple[str, int]]]]:
     """Return the messages (session and seq) that rows come from, directly or through other rows, by their ids."""
-    return Query(SQL["said_in"], {"ids": list(ids)}, _messages_by_id)
+    return Query(SQL["said_in"], {"ids": as_array(ids)}, _messages_by_id)
 
 
 def _messages_by_id(rows: Iterable[TupleRow]) -> dict[str, set[tuple[str, int]]]:

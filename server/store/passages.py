@@ -16,7 +16,7 @@ from esker.server.core.errors import NotFound
 from esker.server.core.ids import new_ids
 from esker.server.db.database import Connection
 from esker.server.db.pipeline import Query, fetch
-from esker.server.db.statements import Statements
+from esker.server.db.statements import Statements, as_array
 
 SQL = Statements(Path(__file__).parent / "sql/passages.sql")
 
@@ -198,7 +198,7 @@ def outdated(ids: Collection[str], moment: datetime, as_of: datetime | None) -> 
 
     It is judged at `moment`, the present, or by what was known at `as_of`.
     """
-    values = {"ids": list(ids), "moment": as_of or moment, "as_of": as_of}
+    values = {"ids": as_array(ids), "moment": as_of or moment, "as_of": as_of}
     return Query(SQL["outdated"], values, lambda rows: {str(row[0]): bool(row[1]) for row in rows})
 
 
@@ -210,7 +210,7 @@ def missing(passage_id: str) -> NotFound:
 
 def by_ids(ids: Collection[str]) -> Query[dict[str, Passage]]:
     """Return passages by id; unknown ids are left out."""
-    return Query(SQL["get"], {"ids": list(ids)}, lambda rows: {row.id: row for row in rows}, class_row(Passage))
+    return Query(SQL["get"], {"ids": as_array(ids)}, lambda rows: {row.id: row for row in rows}, class_row(Passage))
 
 
 async def get(connection: Connection, ids: Collection[str]) -> dict[str, Passage]:

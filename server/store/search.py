@@ -21,7 +21,7 @@ from esker.server.core.recall.selection import TextHit
 from esker.server.core.records import TIERS, Filter, Tier
 from esker.server.db.database import Connection
 from esker.server.db.pipeline import Answer, Query, send
-from esker.server.db.statements import Statements, for_pool, for_space
+from esker.server.db.statements import Statements, as_array, for_pool, for_space
 from esker.server.store.memories import filter_values
 from esker.server.store.vectors import MARK, PoolSpace
 
@@ -191,8 +191,15 @@ class Found:
 
 def sizes(row_filter: Filter) -> Query[dict[Tier, Size]]:
     """Return how many parts of texts a recall searches in each tier."""
+    if row_filter.session is None and row_filter.project is None:
+        return Query(SQL["sizes_of_pool"], {}, _sizes_of_pool)
     values = {"session": row_filter.session, "project": row_filter.project, "most": _COUNTED}
     return Query(SQL["sizes"], values, lambda rows: {tier: Size(in_tier, in_scope) for tier, in_tier, in_scope in rows})
+
+
+def _sizes_of_pool(rows: Sequence[tuple[int, int]]) -> dict[Tier, Size]:
+    [(memory, passage)] = rows
+    return {"memory": Size(memory, None), "passage": Size(passage, None)}
 
 
 def search_way(size: Size, *, indexed: bool) -> VectorWay:
@@ -261,10 +268,10 @@ def _values(one: Search) -> dict[str, Any]:
     values = {
         **filter_values(one.row_filter),
         "tier": MARK[one.tier],
-        "terms": one.asked.terms,
-        "words": one.asked.words,
-        "names": one.asked.names,
-        "counts": [one.counts.get(term) for term in one.asked.terms],
+        "terms": as_array(one.asked.terms),
+        "words": as_array(one.asked.words),
+        "names": as_array(one.asked.names),
+        "counts": as_array(map(one.counts.get, one.asked.terms)),
         "max_parts": MAX_PARTS_OF_RARE_NAME,
         "rarest": RAREST_WORDS,
         "max_unknown": MAX_UNKNOWN_WORDS,
@@ -365,11 +372,11 @@ def neighbours(
     """
     values = {
         **filter_values(row_filter),
-        "numbers": list(numbers),
-        "known": list(known),
+        "numbers": as_array(numbers),
+        "known": as_array(known),
         "tier": MARK["memory"],
-        "terms": weights.terms if weights else [],
-        "weights": weights.weights if weights else [],
+        "terms": as_array(weights.terms if weights else ()),
+        "weights": as_array(weights.weights if weights else ()),
         "mean_terms": weights.mean_terms if weights else 1.0,
         "ideal": weights.ideal if weights else 1.0,
     }
@@ -386,7 +393,7 @@ async def said_within(connection: Connection, tier: Tier, window: Window, row_fi
 
 def near_pairs(space: str, ids: Collection[str], least: float) -> Query[dict[tuple[str, str], float]]:
     """Return the cosines of at least `least` between these memories, by sorted pairs of ids."""
-    values = {"ids": list(ids), "least": least}
+    values = {"ids": as_array(ids), "least": least}
     return Query(
         for_space(SQL["near_pairs"], space), values, lambda rows: {(one, other): cosine for one, other, cosine in rows}
     )

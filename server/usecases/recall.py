@@ -163,7 +163,7 @@ async def _resolve_scope(parts: Parts, pool_id: str, request: RecallRequest) -> 
         unobserved = await send(connection, sessions.unobserved_tokens(row_filter.session))
         spaces = await send(connection, vectors.all_spaces())
         waiting = await send(connection, vectors.waiting()) if pending is None else known(pending)
-        is_known = await send(connection, projects.is_known(row_filter.project))
+        is_known = await send(connection, projects.is_known(row_filter.project)) if row_filter.project else known(True)
         sizes = await send(connection, search.sizes(row_filter))
         position = await send(connection, log_position()) if parts.database.replica else known(None)
     session_timezone = (await session).timezone if session else "UTC"

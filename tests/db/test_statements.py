@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from esker.server.db.embedded import OWNER, Cluster
-from esker.server.db.statements import Statements
+from esker.server.db.statements import Statements, as_array
 from tests.support.databases import cloned
 from tests.support.shipped_statements import EVERY, SERVER, with_numbered_parameters
 
@@ -30,6 +30,17 @@ def connection(cluster: Cluster) -> Generator[psycopg.Connection]:
     with cloned(cluster) as name, psycopg.connect(cluster.url(OWNER, name)) as connected:
         connected.execute("SELECT create_embedding_space('test_3', 3)")
         yield connected
+
+
+def test_postgres_reads_the_literal_of_an_array_as_it_was_given(connection: psycopg.Connection) -> None:
+    texts = ["plain", 'a"b', "it's", "a\\b", '\\"', "{x,y}", "NULL", "", " ", "two\nlines", "語"]
+    numbers = [1.5, None, 1e-12]
+    values = [as_array(texts), as_array(numbers), as_array([])]
+    assert connection.execute("SELECT %s::text[], %s::float8[], %s::bigint[]", values).fetchone() == (
+        texts,
+        numbers,
+        [],
+    )
 
 
 def test_postgres_accepts_every_statement(connection: psycopg.Connection) -> None:

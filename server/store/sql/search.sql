@@ -167,8 +167,14 @@ SELECT '{tier}' AS tier, (
               (SELECT parts FROM {{tier}_table} WHERE project IS NULL LIMIT %(most)s)) AS counted)
 END AS in_scope
 
+-- name: sizes_of_pool
+-- How many parts the texts of each tier have, if the scope is the whole pool.
+SELECT coalesce(sum(parts) FILTER (WHERE tier = 'm'), 0)::bigint AS memory,
+       coalesce(sum(parts) FILTER (WHERE tier = 'p'), 0)::bigint AS passage
+FROM tier_sizes
+
 -- name: sizes
--- The same of both tiers.
+-- The same of both tiers, and how many of them are in the scope.
 {size_memory} UNION ALL {size_passage}
 
 -- name: keyword_{tier}
