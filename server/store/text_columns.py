@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from esker.server.core.conversation.records import KNOWN_CLIENTS
 from esker.server.core.json_input import Json
 from esker.server.core.text.phrases import Phrases
 from esker.server.db.database import Connection, Database
@@ -128,12 +129,15 @@ IDS: tuple[TextColumn, ...] = tuple(
     and column.table != "memories"
 )
 """The columns with ids that clients gave to sessions, messages and events; a memory goes with its id."""
-_UNIQUE_WITHIN: Mapping[str, tuple[str, ...]] = {
-    "sessions": ("client",),
-    "messages": ("session_id",),
-    "session_events": ("session_id", "kind"),
+CLIENT = next(column for column in TEXT_COLUMNS if (column.table, column.column) == ("sessions", "client"))
+"""The name that a program gave to itself."""
+_UNIQUE_WITHIN: Mapping[tuple[str, str], tuple[str, ...]] = {
+    ("sessions", "external_id"): ("client",),
+    ("sessions", "client"): ("external_id",),
+    ("messages", "external_id"): ("session_id",),
+    ("session_events", "dedupe_key"): ("session_id", "kind"),
 }
-"""The columns by table within whose values such an id is unique."""
+"""The columns within whose values such an id or name is unique."""
 
 _IDS = "an id that Esker made"
 _CHOICE = "one of a few words, which a constraint or the code lists"
@@ -233,12 +237,13 @@ async def replace_texts(connection: Connection, column: TextColumn, values: Mapp
 
 
 async def rename_places(connection: Connection, phrases: Phrases, name: Callable[[str], str]) -> set[str]:
-    """Give places and ids of clients that contain one of some phrases another name; return their former names."""
+    """Give places, clients and their ids that contain one of some phrases another name; return their former names."""
     renamed: set[str] = set()
-    for column in (*PLACES, *IDS):
+    kept = await kept_clients(connection)
+    for column in (*PLACES, *IDS, CLIENT):
         statement = for_column(SQL["distinct"], column.table, column.column)
         rows = await (await connection.execute(statement, {"patterns": list(phrases.patterns)})).fetchall()
-        old = [value for (value,) in rows if phrases.found_in(value)]
+        old = [value for (value,) in rows if phrases.found_in(value) and (column is not CLIENT or value not in kept)]
         if old:
             await _rename(connection, column, {each: name(each) for each in old})
         renamed.update(old)
@@ -246,23 +251,31 @@ async def rename_places(connection: Connection, phrases: Phrases, name: Callable
 
 
 async def places(connection: Connection) -> set[str]:
-    """Return all projects, directories and ids of clients in the pool."""
+    """Return all projects, directories, clients and ids of clients in the pool."""
     found: set[str] = set()
-    for column in (*PLACES, *IDS):
+    for column in (*PLACES, *IDS, CLIENT):
         statement = for_column(SQL["distinct"], column.table, column.column)
         found.update(name for (name,) in await (await connection.execute(statement, {"patterns": ["%"]})).fetchall())
     return found
 
 
 async def give_names(connection: Connection, names: Mapping[str, str]) -> None:
-    """Give projects, directories and ids of clients other names."""
+    """Give projects, directories, clients and their ids other names."""
     for column in (*PLACES, *IDS):
         await _rename(connection, column, names)
+    kept = await kept_clients(connection)
+    await _rename(connection, CLIENT, {name: new for name, new in names.items() if name not in kept})
+
+
+async def kept_clients(connection: Connection) -> frozenset[str]:
+    """Return the clients that keep their names: those that Esker knows, and those to which keys are bound."""
+    bound = await (await connection.execute(SQL["bound_clients"])).fetchall()
+    return KNOWN_CLIENTS.union(str(client) for (client,) in bound)
 
 
 async def _rename(connection: Connection, column: TextColumn, names: Mapping[str, str]) -> None:
     values = {"old": list(names), "new": list(names.values())}
-    if column in IDS and (key := _UNIQUE_WITHIN.get(column.table)):
+    if key := _UNIQUE_WITHIN.get((column.table, column.column)):
         # An id that was forgotten, allowed and given again gets the same name as before.
         await connection.execute(for_column(SQL["make_way"], column.table, column.column, key), values)
     await connection.execute(for_column(SQL["rename"], column.table, column.column), values)

@@ -1,4 +1,4 @@
-"""Give projects, directories and ids of clients that were forgotten the other names that they have since then."""
+"""Give projects, directories, clients and their ids that were forgotten the other names that they have since then."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -17,6 +17,7 @@ from esker.server.core.pool.lines import (
 from esker.server.core.text.indexing import IndexedMemory
 from esker.server.db.database import Connection
 from esker.server.store import tombstones
+from esker.server.store.text_columns import kept_clients
 
 _Line = TypeVar("_Line", SessionLine, MessageLine, GroupLine, MemoryLine, ReflectionLine)
 # The columns of lines that hold the name of a place, an id that a client gave, or a word about who wrote it and why.
@@ -57,10 +58,12 @@ async def batch_with_new_names(
     renamed = await new_names(connection, _places(batch))
     if not renamed:
         return batch, list(rows)
+    kept = await kept_clients(connection)
+    clients = {name: new for name, new in renamed.items() if name not in kept}
     named = _renamed(batch.sessions, renamed)
     changed = replace(
         batch,
-        sessions={number: _with_new_events(line, renamed) for number, line in named.items()},
+        sessions={number: _with_new_client(_with_new_events(line, renamed), clients) for number, line in named.items()},
         messages=_renamed(batch.messages, renamed),
         groups=_renamed(batch.groups, renamed),
         memories=_renamed(batch.memories, renamed),
@@ -75,7 +78,7 @@ async def batch_with_new_names(
 
 
 def _places(batch: ImportBatch) -> dict[str, datetime | None]:
-    """Return all projects, directories and ids, each with the earliest time of its lines."""
+    """Return all projects, directories, clients and ids, each with the earliest time of its lines."""
     dated = [
         (line.created_at, line)
         for lines in (batch.sessions, batch.groups, batch.memories, batch.reflections)
@@ -87,7 +90,12 @@ def _places(batch: ImportBatch) -> dict[str, datetime | None]:
         found |= {place: at for name in _NAMED if (place := getattr(line, name, None))}
     for line in batch.sessions.values():
         found |= {event.dedupe_key: event.received_at for event in line.events}
+        found.setdefault(line.client, line.created_at)
     return found
+
+
+def _with_new_client(line: SessionLine, renamed: Mapping[str, str]) -> SessionLine:
+    return line.model_copy(update={"client": renamed[line.client]}) if line.client in renamed else line
 
 
 def _with_new_events(line: SessionLine, renamed: Mapping[str, str]) -> SessionLine:

@@ -7,13 +7,12 @@ from typing import Literal
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
+from esker.server.core.conversation.records import KNOWN_CLIENTS
 from esker.server.core.records import JobKind, Purpose, TokenUse
 
 RecallArm = Literal["question", "search", "rerank", "paraphrase", "all"]
 """A part of a recall: embedding the question, searching by keyword and vector, the optional models, and the whole."""
 
-# A program can name itself as it likes, and each name would become a series of its own.
-_LABELLED_CLIENTS = frozenset(("claude-code", "codex", "copilot", "gemini-cli", "opencode", "pi", "api"))
 _RECALL_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 _JOB_BUCKETS = (0.05, 0.25, 1.0, 5.0, 15.0, 60.0, 300.0)
 _LAG_BUCKETS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0)
@@ -108,7 +107,8 @@ class Instruments:
         self, client: str, used: TokenUse, *, raw_tokens: int, cost_usd: float, raw_cost_usd: float
     ) -> None:
         """Count a call that passed through the gateway; `raw_…` are the figures of the unchanged request."""
-        label = client if client in _LABELLED_CLIENTS else "other"
+        # Each name that a program gives itself would become a series of its own.
+        label = client if client in KNOWN_CLIENTS else "other"
         for use, tokens in _uses(used):
             self._gateway_tokens.labels(label, use).inc(tokens)
         self._gateway_raw_tokens.labels(label).inc(raw_tokens)

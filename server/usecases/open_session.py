@@ -10,6 +10,7 @@ from esker.server.core.records import Job
 from esker.server.core.redaction import redact, redact_name
 from esker.server.db.pipeline import fetch
 from esker.server.store import groups, jobs, messages, projects, sessions
+from esker.server.store.text_columns import kept_clients
 from esker.server.usecases.forgotten_places import new_names
 from esker.server.usecases.name_project import as_named, stored_name
 from esker.server.usecases.parts import Parts
@@ -39,16 +40,19 @@ async def open_session(parts: Parts, pool_id: str, asked: SessionRequest) -> Sto
     now = parts.clock()
     named, project = as_named(asked.project), stored_name(asked.project)
     cwd = redact(asked.cwd) if asked.cwd else None
-    external_id = redact_name(asked.external_id)
+    external_id, client = redact_name(asked.external_id), redact_name(asked.client)
     async with parts.database.tenant(pool_id) as connection:
         # Clients may still send a name that was forgotten, perhaps in an older spelling.
-        renamed = await new_names(connection, dict.fromkeys(filter(None, (named, project, cwd, external_id))))
+        names = (named, project, cwd, external_id, client)
+        renamed = await new_names(connection, dict.fromkeys(filter(None, names)))
+        if client in renamed and client not in await kept_clients(connection):
+            client = renamed[client]
         project = renamed.get(named) or renamed.get(project or "", project)
         present = await fetch(connection, projects.present_names([project])) if project else {}
         return await sessions.upsert(
             connection,
             session_id=new_id("ses", now),
-            client=redact_name(asked.client),
+            client=client,
             external_id=renamed.get(external_id, external_id),
             project=present.get(project, project) if project else None,
             cwd=renamed.get(cwd, cwd) if cwd else None,

@@ -182,6 +182,23 @@ async def test_ids_of_clients_that_say_a_forgotten_word_get_other_names_and_come
     assert "xanadu" not in dump(owner_url).lower()
 
 
+async def test_a_client_whose_name_says_a_forgotten_word_gets_another_name_and_comes_back_as_that(
+    client: httpx2.AsyncClient, owner_url: str
+) -> None:
+    sent = {"client": "xanadu-bot", "external_id": "chat"}
+    session = (await client.post("/v1/sessions", json=sent)).json()["id"]
+    known = (await client.post("/v1/sessions", json=sent | {"client": "codex"})).json()["id"]
+    await said(client, session, {"external_id": "a", "role": "user", "content": "Never use floats for money."})
+    exported = (await client.get("/v1/export")).text
+    assert (await forgotten(client, words=["Xanadu", "Codex"]))["left"] == {"sessions (client)": 1}
+    again = (await client.post("/v1/sessions", json=sent)).json()
+    assert (again["id"], again["client"].startswith("forgotten-")) == (session, True)
+    assert (await client.post("/v1/sessions", json=sent | {"client": "codex"})).json()["id"] == known
+    imported = await client.post("/v1/import", content=exported)
+    assert (imported.status_code, set(imported.json()["new"].values())) == (200, {0}), imported.text
+    assert "xanadu" not in dump(owner_url).lower()
+
+
 async def test_ids_and_places_forgotten_during_an_observation_do_not_come_back(
     memory: ScriptedServer, owner_url: str
 ) -> None:

@@ -12,6 +12,9 @@ KeptBy = Literal["client", "gateway"]
 
 ROLES: tuple[Role, ...] = get_args(Role)
 
+KNOWN_CLIENTS = frozenset(("claude-code", "codex", "copilot", "cursor", "gemini-cli", "opencode", "pi", "api"))
+"""The clients whose names Esker gives; other programs name themselves as they like."""
+
 IdScope = Literal["session", "client"]
 """Where the id of a message is unique: in its session, or in all sessions of its client, which shows copies in
 forks."""

@@ -41,3 +41,7 @@ WHERE ({key_of_t}, t.{column}) IN (
     SELECT {key}, new.name FROM {table}
     JOIN unnest(%(old)s::text[], %(new)s::text[]) AS new (old, name) ON {column} = new.old
 )
+
+-- name: bound_clients
+-- The clients to which keys are bound.
+SELECT DISTINCT client FROM api_keys WHERE client IS NOT NULL
