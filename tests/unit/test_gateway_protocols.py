@@ -325,7 +325,12 @@ def test_a_streamed_answer_is_put_together(protocol: Protocol, stream: Callable[
 
 @pytest.mark.parametrize(
     ("protocol", "stream"),
-    [(CHAT, chat_stream), (RESPONSES, lambda: responses_stream(repeats=True)), (GEMINI, gemini_stream)],
+    [
+        (CHAT, chat_stream),
+        (CHAT, lambda: chat_stream().replace(b"null", b'""')),
+        (RESPONSES, lambda: responses_stream(repeats=True)),
+        (GEMINI, gemini_stream),
+    ],
 )
 def test_a_stream_that_was_cut_off_is_not_whole(protocol: Protocol, stream: Callable[[], bytes]) -> None:
     whole = stream()

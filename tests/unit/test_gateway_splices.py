@@ -107,6 +107,22 @@ def test_chunks_without_an_id_pass_byte_for_byte(parts: list[Part]) -> None:
     assert b"".join([*passed, *splice.finish()]) == b"".join(chunks)
 
 
+def test_neither_an_empty_reason_nor_words_at_the_end_are_the_end_of_a_chat_stream() -> None:
+    splice, reader = SPLICES["chat"](), EventReader()
+    whole = b"".join(FORMS["chat"].stream([("text", "ab")], 1)).replace(
+        b'"finish_reason": null', b'"finish_reason": ""'
+    )
+    # The last words come with the reason.
+    whole = whole.replace(b'"delta": {}', b'"delta": {"content": "Then comes [DONE]."}')
+    *chunks, end = reader.feed(whole)
+    passed = [b"".join(splice.take(event)) for event in chunks]
+    assert passed[:3] == [event.raw for event in chunks[:3]]
+    assert not splice.has_ended()
+    splice.take(end)
+    assert splice.has_ended()
+    assert b"".join([*passed, *splice.finish()]) == whole
+
+
 @given(rounds=st.lists(asking, min_size=1, max_size=3), end=last)
 def test_the_requests_of_a_chain_and_the_next_one_of_the_client_are_valid(
     rounds: list[list[Part]], end: list[Part]

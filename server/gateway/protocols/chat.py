@@ -62,7 +62,8 @@ def read_events(events: Iterable[Event]) -> ModelAnswer:
             delta = as_object(choice.get("delta"))
             words += as_object({"content": delta.get("content")}).get("content") or ""
             _extend(calls, delta)
-            ended = ended or choice.get("finish_reason") is not None
+            # Some servers send an empty one with each chunk.
+            ended = ended or bool(choice.get("finish_reason"))
     message: JsonObject = {"role": "assistant", "content": words, "tool_calls": [calls[i] for i in sorted(calls)]}
     return _answer(document, message, whole=ended)
 

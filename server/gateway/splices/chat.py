@@ -46,13 +46,14 @@ class ChatSplice(Splice):
         choice = as_object(next(iter(as_list(data.get("choices"))), None))
         if not choice:
             # The usage, or what ends the stream; anything else is no part of the answer.
-            is_end = bool(self._usage) or b"[DONE]" in event.raw
+            is_end = bool(self._usage) or _is_last(event)
             self._ends += [event] if is_end else []
             return [] if is_end else [event.raw]
         delta = as_object(choice.get("delta"))
         seen = self._seen(delta)
         reason = choice.get("finish_reason")
-        if reason is None:
+        # Some servers send an empty one with each chunk.
+        if not reason:
             return [] if delta and not seen else [self._chunk(event, choice, seen)]
         self._reason = reason
         is_changed = seen != delta or bool(self._answered) or self.hides_call()
@@ -63,7 +64,7 @@ class ChatSplice(Splice):
 
     def has_ended(self) -> bool:
         """Return whether the last event has come."""
-        return any(b"[DONE]" in event.raw for event in self._ends)
+        return any(map(_is_last, self._ends))
 
     def take_document(self, document: JsonObject) -> None:
         """Take a whole answer."""
@@ -185,6 +186,11 @@ class ChatSplice(Splice):
     def hides_call(self) -> bool:
         """Return whether the answer has a call of the tool, which may be one that was cut off."""
         return any(map(_is_ours, self._calls.values()))
+
+
+def _is_last(event: SentEvent) -> bool:
+    """Return whether an event ends the stream; it is no chunk, whose words may be the same."""
+    return not event.data and b"[DONE]" in event.raw
 
 
 def _is_ours(call: JsonObject) -> bool:
