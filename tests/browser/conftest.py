@@ -13,11 +13,13 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shuti
 
 # A browser of a test asks nobody but the server of the test, and root has no sandbox.
 _ALONE = ["no-sandbox", "disable-gpu", "disable-quic", "no-first-run", "disable-background-networking"]
-_ALONE += ["disable-component-update", "disable-sync"]
+_ALONE += ["disable-component-update", "disable-sync", "disable-extensions", "mute-audio"]
+# A process for each page and one for drawing would take longer to start than the page to load.
+_ALONE += ["renderer-process-limit=1", "in-process-gpu"]
 
 
-@pytest.fixture(scope="session")
-async def browser() -> AsyncGenerator[Browser]:
+@pytest.fixture(scope="package")
+async def chromium() -> AsyncGenerator[Browser]:
     """A Chromium without a window."""
     if CHROMIUM is None:
         pytest.skip("Chromium is not here; Debian has the package chromium")
@@ -27,6 +29,14 @@ async def browser() -> AsyncGenerator[Browser]:
         )
         yield started
         await started.close()
+
+
+@pytest.fixture
+async def browser(chromium: Browser) -> AsyncGenerator[Browser]:
+    """The browser, which is left without pages: they would go on asking the server while other tests run."""
+    yield chromium
+    for context in chromium.contexts:
+        await context.close()
 
 
 async def opened_page(browser: Browser, server: KeptServer, **options: object) -> Page:
