@@ -1,22 +1,29 @@
 """Frequent statements on a pool that was just filled, before Postgres has statistics of it."""
 
-from datetime import timedelta
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from itertools import product
 from typing import Any, get_args
 
 import psycopg
 import pytest
 
+from esker.server.app import make_parts
+from esker.server.core.config.settings import Settings
 from esker.server.core.records import Filter, Principal, Space
 from esker.server.db.database import Database
+from esker.server.db.embedded import Cluster
 from esker.server.db.statements import for_space
 from esker.server.store import memories, messages, search, sessions, vectors
 from esker.server.store.memories import filter_values
+from esker.server.usecases.authenticate import SCOPES, require_pool
 from esker.server.usecases.embed import register
 from esker.server.usecases.ingest import IncomingMessage, ingest
 from esker.server.usecases.open_session import SessionRequest, open_session
 from esker.server.usecases.parts import Parts
 from esker.server.usecases.remember import Note, remember
+from tests.support.clock import FakeClock
 from tests.support.kept_servers import KeptDatabase
 from tests.support.plans import PlanMode, planned
 from tests.support.vectors import matrix
@@ -31,18 +38,33 @@ def kept_database(new_database: KeptDatabase) -> KeptDatabase:
     return new_database
 
 
-@pytest.fixture
-async def filled(parts: Parts, who: Principal, database: Database) -> Database:
-    """A pool with many rows that share a word, and vectors for them."""
+@dataclass(frozen=True, slots=True)
+class FilledDatabase:
+    """A database and its owner's connection, the id of its pool with many rows, and when that was filled."""
+
+    url: str
+    owner: psycopg.AsyncConnection
+    pool_id: str
+    now: datetime
+
+
+@pytest.fixture(scope="module")
+async def filled(cluster: Cluster) -> AsyncGenerator[FilledDatabase]:
+    """A pool with many rows that share a word, and vectors for them; tests only read it."""
+    made = await KeptDatabase.made(cluster)
+    database, parts = made.open, make_parts(Settings(embedder="none"), made.open, FakeClock())
+    pool = await require_pool(parts, "default")
+    who = Principal(pool.id, pool.name, "test", frozenset(SCOPES))
     await vectors.create_space(database, SPACE)
     await register(parts, SPACE, or_retired=False)
     for start in range(0, ROWS, 1_000):
         await remember(parts, who, [Note(f"River number {n} runs into the sea.") for n in range(start, start + 1_000)])
     async with database.tenant(who.pool_id) as connection:
         batch = await vectors.claim(connection, SPACE.name, parts.clock(), timedelta(0), tried=False, limit=ROWS)
-        made = [matrix([[1.0, float(n), 2.0]]) for n in range(len(batch.rows))]
-        assert await vectors.store(connection, batch, batch.rows, made, parts.clock()) == ROWS
-    return database
+        new = [matrix([[1.0, float(n), 2.0]]) for n in range(len(batch.rows))]
+        assert await vectors.store(connection, batch, batch.rows, new, parts.clock()) == ROWS
+    yield FilledDatabase(made.url, made.owner, who.pool_id, parts.clock())
+    await made.stack.aclose()
 
 
 WORDS = {
@@ -88,21 +110,37 @@ STATEMENTS: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 
-async def test_no_row_is_compared_with_every_other(
-    filled: Database, who: Principal, parts: Parts, owner_url: str
-) -> None:
+async def test_no_row_is_compared_with_every_other(filled: FilledDatabase) -> None:
     analysed = "SELECT count(*) FROM pg_stat_user_tables WHERE last_analyze IS NOT NULL"
-    with psycopg.connect(owner_url) as connection:
-        assert connection.execute(analysed).fetchone() == (0,)
+    assert await (await filled.owner.execute(analysed)).fetchone() == (0,)
     for mode, (name, (statement, own)) in product(MODES, STATEMENTS.items()):
-        values = {**filter_values(Filter(parts.clock())), "now": parts.clock(), **own}
-        for node in planned(filled.url, who.pool_id, statement, values, mode):
+        values = {**filter_values(Filter(filled.now)), "now": filled.now, **own}
+        for node in planned(filled.url, filled.pool_id, statement, values, mode):
             # A query has a few words, which may be compared with each other.
             assert node.get("Rows Removed by Join Filter", 0) <= 10, (mode, name, node["Node Type"])
             # A row is looked up by its key, or by its key and each word, whatever the planner estimates.
             if node.get("Actual Loops", 1) > 10:
                 words = 1 if "Index" in node["Node Type"] else len(WORDS["terms"])
                 assert node.get("Actual Rows", 0) <= words, (mode, name, node)
+
+
+async def test_recall_looks_up_only_the_rows_that_it_returns(filled: FilledDatabase) -> None:
+    statement, own = STATEMENTS["keyword"]
+    for mode in MODES:
+        plan = planned(filled.url, filled.pool_id, statement, {**filter_values(Filter(filled.now)), **own}, mode)
+        of_memories = [node for node in plan if node.get("Relation Name") == "memories" and "Index Cond" in node]
+        assert [node["Actual Loops"] for node in of_memories if node["Actual Loops"] > 1] == [50], mode
+
+
+async def test_the_messages_behind_hits_are_looked_up_by_key(filled: FilledDatabase) -> None:
+    # The tests above need a database without statistics.
+    await filled.owner.execute("ANALYZE")
+    ids = [row[0] async for row in await filled.owner.execute("SELECT id FROM memories LIMIT 40")]
+    for mode in MODES:
+        plan = planned(filled.url, filled.pool_id, memories.SQL["said_in"], {"ids": ids}, mode)
+        assert not [
+            node for node in plan if node.get("Relation Name") == "memories" and node["Node Type"] == "Seq Scan"
+        ]
 
 
 async def test_sessions_are_listed_along_an_index_and_not_sorted(database: Database, who: Principal) -> None:
@@ -113,25 +151,6 @@ async def test_sessions_are_listed_along_an_index_and_not_sorted(database: Datab
         read = [node["Index Name"] for node in plan if node.get("Relation Name") == "sessions"]
         assert read == ["sessions_by_begin"], (mode, begun_at)
         assert not [node for node in plan if node["Node Type"] == "Sort"], (mode, begun_at)
-
-
-async def test_the_messages_behind_hits_are_looked_up_by_key(filled: Database, who: Principal, owner_url: str) -> None:
-    with psycopg.connect(owner_url, autocommit=True) as connection:
-        connection.execute("ANALYZE")
-        ids = [row[0] for row in connection.execute("SELECT id FROM memories LIMIT 40")]
-    for mode in MODES:
-        plan = planned(filled.url, who.pool_id, memories.SQL["said_in"], {"ids": ids}, mode)
-        assert not [
-            node for node in plan if node.get("Relation Name") == "memories" and node["Node Type"] == "Seq Scan"
-        ]
-
-
-async def test_recall_looks_up_only_the_rows_that_it_returns(filled: Database, who: Principal, parts: Parts) -> None:
-    statement, own = STATEMENTS["keyword"]
-    for mode in MODES:
-        plan = planned(filled.url, who.pool_id, statement, {**filter_values(Filter(parts.clock())), **own}, mode)
-        of_memories = [node for node in plan if node.get("Relation Name") == "memories" and "Index Cond" in node]
-        assert [node["Actual Loops"] for node in of_memories if node["Actual Loops"] > 1] == [50], mode
 
 
 async def test_an_expansion_reads_only_the_messages_that_it_shows(
