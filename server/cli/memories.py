@@ -20,6 +20,7 @@ from esker.server.core.conversation.readable_calls import readable
 from esker.server.core.counts import counted
 from esker.server.core.errors import Misconfigured
 from esker.server.core.http_answers import ServerRefused
+from esker.server.core.json_input import JsonObject
 from esker.server.core.pack.rendering import MARK, SAID, unknown_line
 from esker.server.core.records import AskedTier, Category, Priority, Scope
 from esker.server.core.similar_projects import UnknownProject
@@ -80,6 +81,12 @@ def recall(
         print_json(found)
     else:
         show_recalled(found)
+        if found["abstained"] and _is_empty(api.get("/v1/status")):
+            say("Memory is empty: `esker install` connects your agents, `esker ingest --all` reads earlier sessions.")
+
+
+def _is_empty(status: JsonObject) -> bool:
+    return not status["messages"] and not status["memories"]
 
 
 def show_recalled(found: dict[str, Any]) -> None:

@@ -1,5 +1,6 @@
 """Recall: by keyword at once, by meaning with the real model, and the answer that nothing is known."""
 
+import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from datetime import timedelta
 from typing import Any
@@ -23,6 +24,7 @@ from esker.server.usecases.recall import recall
 from esker.server.usecases.recall_request import RecallRequest
 from esker.server.usecases.remember import Note, remember
 from tests.support.api import contents, observed, opened, recalled, said, settled, tool_text
+from tests.support.processes import esker
 from tests.support.reflecting import OVERTAKEN
 from tests.support.serving import serving, serving_meaning
 from tests.support.waiting import PATIENCE, eventually
@@ -591,6 +593,14 @@ async def test_every_id_of_an_answer_works_everywhere(client: httpx2.AsyncClient
         shown = (await client.get(f"/v1/memories/{hit['id']}")).json()
         assert shown["content"] == hit["content"]
         assert (await client.delete(f"/v1/memories/{hit['id']}")).status_code == 200
+
+
+async def test_the_command_says_when_memory_is_empty_and_how_to_fill_it(client: httpx2.AsyncClient) -> None:
+    shown = await asyncio.to_thread(esker, "recall", "river", ESKER_URL=str(client.base_url))
+    assert "Memory is empty: `esker install`" in shown.stdout
+    await noted(client, "Our river is the Rhine.")
+    shown = await asyncio.to_thread(esker, "recall", "bridge", ESKER_URL=str(client.base_url))
+    assert ("Nothing in memory" in shown.stdout, "empty" in shown.stdout) == (True, False)
 
 
 async def test_the_same_words_are_one_hit(client: httpx2.AsyncClient) -> None:

@@ -22,6 +22,7 @@ from typer.testing import CliRunner
 from esker.server.agents.api import Api
 from esker.server.cli.main import app
 from esker.server.cli.verbs import VERBS
+from esker.server.core.conversation.readable_calls import readable
 from esker.server.core.http_answers import ServerRefused
 from esker.server.db.embedded import embedded
 from esker.server.db.migrate import migrations, pending
@@ -152,7 +153,7 @@ def test_ingest_once_and_again_observe_recall_pack_and_forget(server: dict[str, 
     [excerpt] = json.loads(esker("expand", best["id"], "--around", "1", "--json", **server).stdout)["excerpts"]
     assert [(m["seq"], m["cited"]) for m in excerpt["messages"]] == [(seq - 1, False), (seq, True), (seq + 1, False)]
     shown = esker("expand", best["id"], "--around", "1", **server).stdout
-    assert all(message["text"] in shown for message in excerpt["messages"])
+    assert all(readable(message["text"]) in shown for message in excerpt["messages"])
     assert f"> {seq} " in shown
     assert f"[{best['id']}]" in shown
 
@@ -666,6 +667,7 @@ def test_words_are_one_question_and_a_misspelt_project_is_named(server: dict[str
     assert [hit["id"] for hit in plain["hits"]] == [hit["id"] for hit in quoted["hits"]]
     assert plain["hits"][0]["content"] == "The harbour crane lifts nine tons."
     shown = esker("recall", "harbour crane", "--project", "prot", **server).stdout
+    assert "Memory is empty" not in shown
     assert "Nothing in memory is about this." in shown
     assert "Memory has no project prot; names like it: me/port." in shown
     assert "Memory has no project prot" in esker("briefing", "--project", "prot", **server).stdout
