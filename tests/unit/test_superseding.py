@@ -144,6 +144,7 @@ REPLACED = {
         ("I prefer single quotes in TypeScript.", "From now on use double quotes in TypeScript."),
         ("The export writes CSV files.", "The export no longer writes CSV, it writes Parquet files."),
         ("The report is due on the 9th.", "They extended the deadline of the report until the 23rd."),
+        ("Минимальная версия Android — 8.", "Поднимаем минимальную версию Android до 10."),
         ("Мы используем Jenkins.", "Мы заменили Jenkins на GitLab."),
     ],
     "Portuguese": [
@@ -152,6 +153,7 @@ REPLACED = {
         ("Usamos npm.", "Trocamos npm por pnpm."),
         ("Usamos Jest nos testes.", "Não usamos mais Jest nos testes, usamos Vitest."),
         ("Usamos Redis para o cache.", "Agora usamos Valkey para o cache."),
+        ("Os relatórios são gerados em PDF.", "Os relatórios passam a ser gerados em HTML."),
         ("O prazo é 3 de maio.", "O prazo foi prorrogado para 10 de maio."),
         ("O escritório fica em Lisboa.", "O escritório mudou, agora fica no Porto."),
         ("A Ana é responsável pelo suporte.", "O Bruno é agora responsável pelo suporte."),
@@ -160,6 +162,7 @@ REPLACED = {
         ("スタイルはSassで書きます。", "今後スタイルはTailwindで書きます。"),
         ("Wir formatieren den Code mit Prettier.", "Ab jetzt formatieren wir den Code mit Biome."),
         ("Fehlermeldungen schreiben wir auf Deutsch.", "Fehlermeldungen schreiben wir ab jetzt auf Englisch."),
+        ("Fehlermeldungen schreiben wir auf Deutsch.", "Fehlermeldungen bitte doch auf Englisch."),
         ("On lance les tests avec unittest.", "On passe à pytest pour les tests, unittest est trop verbeux."),
         ("Релизы собираем из ветки master.", "Теперь релизы собираем из ветки main."),
     ],
@@ -525,3 +528,16 @@ def test_an_agents_report_of_a_move_replaces_what_it_found_before() -> None:
     assert [one.replaces for one in with_replaced([report], [found])] == [found.id]
     others = "Outcome: Moved the limits from `config/limits.yml` to the table `limits`."
     assert with_replaced([fact(others, trust="assistant", category="outcome")], [found])[0].replaces is None
+
+
+def test_the_words_of_others_that_name_only_the_former_value_go_with_it() -> None:
+    turns: list[tuple[Role, str]] = [
+        ("user", "Call the field customer_ref, a string."),
+        ("assistant", "Added customer_ref to v2.yaml."),
+        ("user", "Wait, Ines from billing says account_ref, because of the contracts. Take account_ref."),
+        ("assistant", "All right."),
+        ("user", "buyer_ref it is."),
+    ]
+    *_, last = observe(conversation(*turns)).facts
+    assert last.content.startswith("User said: buyer_ref it is.")
+    assert "Ines from billing says account_ref" in (last.replaces or "")

@@ -38,7 +38,7 @@ def compared(now: Value, then: Value, said: Assertion, other: Assertion) -> Effe
     if now.relation == "to":
         former -= (said.terms & places_of_software("environments")) - subject
     if subject and subject == former:
-        return _of_same(now, then, marked=marked)
+        return _of_same(now, then, marked=marked, corrects=said.corrects)
     if not subject or not marked:
         return Effect.NOTHING
     if _are_versions(now, then) and not now.subject:
@@ -69,11 +69,12 @@ def _whole_subject(subject: frozenset[str], value: Value, said: Assertion, other
     return subject.union(*(part for part in said.given_up if part <= other)) if value.relation == "to" else subject
 
 
-def _of_same(now: Value, then: Value, *, marked: bool) -> Effect:
-    """Compare the values of one subject."""
+def _of_same(now: Value, then: Value, *, marked: bool, corrects: bool) -> Effect:
+    """Compare the values of one subject; `corrects`: the new assertion takes back what was said before."""
     if now.lacks_verb or then.lacks_verb:
-        same_verb = now.relation.split()[-1] == then.relation.split()[-1] and (now.is_amount or _is_tool(now, then))
-        return Effect.NOTHING if not marked else Effect.REPLACES if same_verb else Effect.UNLIKE
+        same_verb = now.relation.split()[-1] == then.relation.split()[-1]
+        is_change = same_verb and (now.is_amount or corrects or _is_tool(now, then))
+        return Effect.NOTHING if not marked else Effect.REPLACES if is_change else Effect.UNLIKE
     if marked or _is_only_one(now, then):
         return Effect.REPLACES
     return Effect.UNLIKE if now.scope and now.relation == then.relation else Effect.NOTHING

@@ -154,7 +154,8 @@ def _with_effect(
     found = effects(said, earlier, by_agent=by_agent)
     replaced = [other for effect, other in found if effect == Effect.REPLACES][:_MOST_REPLACED]
     if replaced and not by_agent:
-        replaced += [other for trust, other in earlier if trust == "assistant" and _echoes(other, said, replaced)]
+        echoes = (other for trust, other in earlier if trust == "assistant" or not other.firm)
+        replaced += [other for other in echoes if other not in replaced and _echoes(other, said, replaced)]
     if not replaced:
         unlike = next((other for effect, other in found if effect == Effect.UNLIKE), None)
         older = _without(unlike.values, unlike.statement) if unlike else ""
@@ -169,9 +170,9 @@ def _with_effect(
 
 
 def _echoes(report: Assertion, said: Assertion, replaced: Sequence[Assertion]) -> bool:
-    """Whether an agent's report names a value that was given up, and no other: "Changed the draft to 15 to 17 May".
+    """Whether a report, or what others say, names a value that was given up, and no other.
 
-    A path is where the work was done.
+    "Changed the draft to 15 to 17 May", "Ines says account_ref". A path is where the work was done.
     """
     named = frozenset(text for text in read_values(report.statement).texts if "/" not in text)
     for other in replaced:
