@@ -125,6 +125,7 @@ REPLACED = {
     ],
     "an order that fixes an amount": [
         ("Set the session lifetime to 30 minutes, please.", "30 minutes is too short for a session, make it 45."),
+        ("The importer commits every 1000 rows.", "Let the importer commit every 250 rows."),
         ("Лимит загрузки — 20 МБ.", "Увеличь лимит загрузки до 50 МБ."),
         ("タイムアウトは30秒です。", "タイムアウトを45秒にしてください。"),
     ],
@@ -145,7 +146,7 @@ REPLACED = {
         ("The export writes CSV files.", "The export no longer writes CSV, it writes Parquet files."),
         ("The report is due on the 9th.", "They extended the deadline of the report until the 23rd."),
         ("Минимальная версия Android — 8.", "Поднимаем минимальную версию Android до 10."),
-        ("Мы используем Jenkins.", "Мы заменили Jenkins на GitLab."),
+        ("Мы используем Jenkins.", "Мы заменили Jenkins на GitLab CI."),
     ],
     "Portuguese": [
         ("O deploy é feito com Docker Swarm.", "Migramos o deploy do Docker Swarm para o Kubernetes."),
@@ -190,6 +191,7 @@ REPLACED = {
         ("We log with loguru in the worker.", "Swap loguru for structlog in the worker please."),
         ("We decided to swap Loguru for Structlog.", "We use Logbook instead of Structlog."),
         ("Usamos npm.", "Cambiamos npm por pnpm."),
+        ("A fila usa RabbitMQ.", "Trocamos o RabbitMQ pelo SQS na fila."),
         ("The nightly export runs at 02:00 UTC.", "I moved the nightly export to 04:30 UTC."),
         ("管理后台的端口是8080。", "把管理后台的端口改成8090。"),
     ],
@@ -267,6 +269,14 @@ NEAR_MISSES = {
         ("We write logs to a file.", "On staging we write logs to stdout now."),
         ("Guardamos los adjuntos en disco.", "Guardamos las facturas en S3 ahora."),
         ("We support Windows and Linux.", "We dropped Windows support."),
+    ],
+    "elsewhere, behind a comma": [
+        ("The cache TTL is 300 seconds.", "On staging, the cache TTL is 10 seconds now."),
+        ("Les logs sont conservés 30 jours.", "Sur la recette, les logs sont conservés 7 jours maintenant."),
+        ("Der Timeout ist 30 Sekunden.", "In der Testumgebung: der Timeout ist jetzt 60 Sekunden."),
+        ("El límite es de 100.", "En el entorno de pruebas, el límite es ahora de 1000."),
+        ("タイムアウトは30秒です。", "検証環境では、タイムアウトを60秒に変更しました。"),
+        ("The importer commits every 1000 rows.", "Let the exporter commit every 250 rows."),
     ],
     "something else, in Portuguese": [
         ("O timeout é de 30 segundos.", "Nos testes o timeout agora é de 60 segundos."),

@@ -266,7 +266,11 @@ class _ClauseReader:
         if "gone" in kinds and len(own) > 1 and segments[0].text:
             self.ended |= own[0]  # "the release branch is no longer protected" says nothing of other branches
         subject = self._terms(segment for segment in self._about(segments, kinds) if segment.kind != "gone")
-        self.scope |= self._terms(segment for segment in segments if segment.kind in ("at", "for"))
+        # "On staging, …": all words of a clause that only names a place.
+        is_place = kinds <= {"start", "at", "for", "from", "topic"} and not any(
+            one.text for one in segments if one.kind == "start"
+        )
+        self.scope |= self._terms(one for one in segments if is_place or one.kind in ("at", "for"))
         values = [] if denied or "gone" in kinds else list(self._values(segments, kinds))
         # "For the next hour only, …" limits the clauses that follow.
         self._for_a_while = self._for_a_while or ("also" in kinds and kinds <= {"start", "also", "for", "at"} != kinds)
@@ -357,7 +361,7 @@ class _ClauseReader:
                 subject=subject | self.attributes,
                 scope=self._terms(one for one in lasting if one.kind in ("at", "for")),
                 thing=tuple(heads),
-                marked=marked or (segment.kind == "sets"),
+                marked=marked or segment.kind == "sets" or ("sets" in kinds and is_amount(kind)),
                 added="also" in kinds or self._for_a_while,
             )
 

@@ -209,7 +209,8 @@ def _about(said: Assertion, then: Value, other: Assertion) -> Effect:
 
 def _is_comparable(said: Assertion, other: Assertion) -> bool:
     """Whether both are of one speaker, and the new one names no environment, such as staging, that the other lacks."""
-    elsewhere = (said.topic & places_of_software("environments")) - other.terms
+    scope = said.scope.difference(*(value.terms for value in said.values if value.subject or value.marked))
+    elsewhere = ((said.topic | scope) & places_of_software("environments")) - other.terms
     return said.speaker == other.speaker and bool(other.firm or other.open) and not elsewhere
 
 
