@@ -19,6 +19,7 @@ from typing import Any, NoReturn
 import pytest
 
 from tests.support.clearing import end_with_parent, ignore_stops
+from tests.support.forks import observe_once
 from tests.support.made import leave_run
 
 _HEAVY = frozenset({"minilm", "meaning", "loads_library"})
@@ -63,6 +64,7 @@ class ForkedRun:
             (self._heavy if heavy else self._light).append(places)
         # It is emptied once, before any process uses it.
         _temporary(self._config).getbasetemp()
+        observe_once()
         try:
             count = min(self._count, len(self._light) + len(self._heavy))
             processes = [self._fork(number) for number in range(count)]

@@ -237,12 +237,12 @@ def _import(arguments: Sequence[str]) -> None:
         with suppress(Exception):  # the command itself will report it
             importlib.import_module(name)
     if arguments[:1] == [_MODULE]:
-        _observe_once()
+        observe_once()
 
 
 @cache
-def _observe_once() -> None:
-    """Compile the patterns of the extractive observer, which costs a child of a server more than its start."""
+def observe_once() -> None:
+    """Compile the patterns of the extractive observer before forking, which takes 0.7 seconds of each process."""
     said = (
         ("user", "We use pnpm, never npm."),
         ("assistant", "I fixed `a.py`. The cause was a wrong id."),
