@@ -71,6 +71,7 @@ WORDS = {
     "tier": "m",
     "terms": ["river", "number"],
     "words": [0, 1],
+    "counts": [None, None],
     "rarest": 6,
     "max_unknown": 2,
     "names": [],
