@@ -80,7 +80,7 @@ def test_a_new_server_stops_with_ctrl_c_and_keeps_its_data_after_a_restart(
         assert process.returncode == 0
     assert using(nothing) == []
     assert holder(nothing) is None
-    with serve("--data-dir", str(nothing)) as (_, said):
+    with served("--data-dir", str(nothing)) as (_, said):
         assert get(f"{said['url']}/v1/memories/{memory['id']}") == memory
         assert get(f"{said['url']}/v1/sessions/{session}/pack") == pack
 
