@@ -26,7 +26,21 @@ class Segment:
 
 def as_meant(segments: Sequence[Segment], grammar: Grammar) -> list[Segment]:
     """Return the segments of a clause with the kinds that their words have in it."""
-    return _with_purposes(_with_exchanges(_with_objects(_with_nouns(segments), grammar), grammar), grammar)
+    return _with_purposes(_with_exchanges(_with_objects(_with_nouns(_with_agent(segments)), grammar), grammar), grammar)
+
+
+def _with_agent(segments: Sequence[Segment]) -> Sequence[Segment]:
+    """Make the one who does a task the subject: "测试由王芳负责" is read as "王芳负责测试"."""
+    for place, (agent, verb) in enumerate(pairwise(segments)):
+        task = segments[0].text
+        if task and agent.kind == "from" and agent.text and verb.kind == "holds" and not verb.text:
+            return [
+                replace(segments[0], text=agent.text),
+                *segments[1:place],
+                replace(verb, text=task),
+                *segments[place + 2 :],
+            ]
+    return segments
 
 
 def _with_nouns(segments: Sequence[Segment]) -> list[Segment]:
