@@ -14,7 +14,7 @@ _CALL = re.compile(r"^((?:user|assistant|tool): )?\[toolCall ([^(\n]{1,200})\((.
 _RESULT = re.compile(r"^((?:user|assistant|tool): )?\[toolResult(?: ([^\n]{1,80}?))??( \(error\))?: ", re.MULTILINE)
 _CUT_SHORT = re.compile(r" ?…(?: \[[\d,]+ more characters?\])?$")
 # The parts of JSON by which one sees which strings and brackets are open where a text was cut.
-_JSON_PART = re.compile(r'"(?:[^"\\]|\\(?:u[0-9a-fA-F]{4}|[^u]))*+("?)|[\[\]{}]')
+_JSON_PART = re.compile(r'"(?:[^"\\]|\\(?:u[0-9a-fA-F]{4}|[^u]))*("?)|[\[\]{}]')
 
 
 def readable(text: str, characters: int = _CHARACTERS) -> str:
