@@ -147,7 +147,9 @@ async def test_a_tab_that_nobody_looks_at_lets_go_and_tells_later_what_came(
     browser: Browser, client: httpx2.AsyncClient, kept_server: KeptServer
 ) -> None:
     page = await opened_page(browser, kept_server)
-    await page.goto("/ui/memories")
+    # A page tells of what comes after its stream of events has begun.
+    async with page.expect_response("**/ui/events"):
+        await page.goto("/ui/memories")
     await client.post("/v1/memories", json={"content": "The boat is blue."})
     await page.get_by_text("1 new").wait_for()
     async with page.expect_event("requestfailed", lambda request: "/ui/events" in request.url):
