@@ -4,6 +4,7 @@ import asyncio
 import itertools
 import subprocess
 from collections.abc import Generator
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from typing import LiteralString
 
@@ -23,6 +24,11 @@ _WAITING: LiteralString = """
     WHERE datname = current_database() AND wait_event_type = 'Lock'
 """
 
+# Seconds after which a statement that makes or drops a database may be waiting for a connection.
+_LONG_SECONDS = 2.0
+# Ends the connections whose clients do not read what they are sent.
+_END_UNREAD: LiteralString = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event = 'ClientWrite'"
+
 
 async def until_one_waits(database: Database, working: asyncio.Task[object] | None = None) -> None:
     """Return once a connection waits for a lock, which `working` must do before it is done."""
@@ -41,11 +47,25 @@ def cloned(cluster: Cluster, template: str = DATABASE) -> Generator[str]:
     with psycopg.connect(cluster.url(OWNER, "postgres"), autocommit=True) as connection:
         # Copying the files is quicker than writing every page to the log first.
         copy = sql.SQL("CREATE DATABASE {} TEMPLATE {} STRATEGY file_copy")
-        connection.execute(copy.format(sql.Identifier(name), sql.Identifier(template)))
+        _carry_out(connection, copy.format(sql.Identifier(name), sql.Identifier(template)))
         try:
             yield name
         finally:
-            connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+            _carry_out(connection, sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+
+
+def _carry_out(connection: psycopg.Connection, statement: sql.Composed) -> None:
+    """Carry out a statement for which Postgres waits until every connection of the cluster takes notice.
+
+    Meanwhile no server in this thread works. A connection whose long answer such a server does not read takes no
+    notice, so it is ended.
+    """
+    with ThreadPoolExecutor(1) as thread:
+        working = thread.submit(connection.execute, statement)
+        while wait([working], _LONG_SECONDS).not_done:
+            with psycopg.connect(connection.info.dsn, autocommit=True) as looking:
+                looking.execute(_END_UNREAD)
+        working.result()
 
 
 def dump(owner_url: str) -> str:
