@@ -25,7 +25,7 @@ _WAITING: LiteralString = """
 """
 
 # Seconds after which a statement that makes or drops a database may be waiting for a connection.
-_LONG_SECONDS = 2.0
+_LONG_SECONDS = 1.0
 # Ends the connections whose clients do not read what they are sent.
 _END_UNREAD: LiteralString = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event = 'ClientWrite'"
 
