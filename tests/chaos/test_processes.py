@@ -472,7 +472,8 @@ def test_a_server_on_a_copied_data_directory_does_not_touch_the_original(data_di
 
 
 def test_a_failed_start_is_explained_while_standard_input_is_open(data_dir: Path) -> None:
-    command = [sys.executable, "-P", "-m", "esker", "serve", "--until-stdin-closes", "--data-dir", str(data_dir)]
+    command = [sys.executable, "-P", "-m", "esker", "serve", "--port", "0", "--data-dir", str(data_dir)]
+    command.append("--until-stdin-closes")
     unreachable = environment() | {"ESKER_DATABASE_URL": "postgresql://nobody@127.0.0.1:1/x"}
     with subprocess.Popen(
         command, cwd=ROOT, env=unreachable, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True
