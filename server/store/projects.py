@@ -66,8 +66,7 @@ def present_names(names: Iterable[str]) -> Query[dict[str, str]]:
 
 async def rename_in_jobs(connection: Connection, names: Mapping[str, str]) -> None:
     """Give projects other names in the options of jobs."""
-    for former, project in names.items():
-        await connection.execute(SQL["move_jobs"], {"former": former, "project": project})
+    await connection.execute(SQL["move_jobs"], _in_jobs(names))
 
 
 async def former_names(connection: Connection) -> dict[str, str]:
@@ -85,8 +84,12 @@ async def keep_former(connection: Connection, former: str, project: str, now: da
 
 async def move(connection: Connection, former: str, project: str) -> int:
     """Give all rows of a former name the present one; return how many. Locks are taken in the common order."""
-    names = {"former": former, "project": project}
+    names = {"former": former, "project": project, **_in_jobs({former: project})}
     return sum([(await connection.execute(statement, names)).rowcount for statement in _MOVES])
+
+
+def _in_jobs(names: Mapping[str, str]) -> dict[str, list[str]]:
+    return {"formers": list(names), "projects": list(names.values())}
 
 
 async def pools_with_former(database: Database) -> list[str]:

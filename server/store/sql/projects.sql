@@ -102,9 +102,9 @@ UPDATE reflections SET project = %(project)s WHERE project = %(former)s
 UPDATE quarantines SET project = %(project)s WHERE project = %(former)s
 
 -- name: move_jobs
--- The same for reflections of a project that have not begun.
-UPDATE jobs SET options = jsonb_set(options, '{project}', to_jsonb(%(project)s::text))
-WHERE options ->> 'project' = %(former)s
+-- The same for reflections of projects that have not ended.
+UPDATE jobs SET options = jsonb_set(options, '{project}', to_jsonb(new.project))
+FROM unnest(%(formers)s::text[], %(projects)s::text[]) AS new (former, project) WHERE options ->> 'project' = new.former
 
 -- name: pools
 -- The pools that have a project with a former name.
