@@ -63,6 +63,9 @@ async def forget(parts: Parts, who: Principal, request: ForgetRequest, *, shown:
         async with parts.database.tenant(who.pool_id) as connection:
             # Before all other locks, as when a quarantine is lifted.
             await quarantine.lock(connection)
+            if request.selection.words:
+                # No key is bound to a project whose name is being forgotten, and no project gets such a name.
+                await projects.lock(connection)
             await sessions.lock_all(connection, locked)
             doomed = await doomed_by(parts, connection, request)
             if doomed.sessions <= locked:

@@ -1,5 +1,6 @@
 """Bound keys: one of a client writes only its sessions, one of a project sees and writes nothing of other projects."""
 
+import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack
 from typing import Any, LiteralString
@@ -14,11 +15,12 @@ from psycopg import sql
 from esker.server.core.errors import InvalidInput, Misconfigured
 from esker.server.core.records import Filter, Principal, Space
 from esker.server.db.database import Database
-from esker.server.store import search, vectors
+from esker.server.store import keys, projects, search, vectors
 from esker.server.usecases.authenticate import create_key, list_keys, revoke_key
 from esker.server.usecases.embed import register
 from esker.server.usecases.parts import Parts
 from tests.support.api import contents, observed, opened, recalled, said
+from tests.support.databases import until_one_waits
 from tests.support.kept_servers import KeptServer
 from tests.support.mcp_clients import connected
 from tests.support.reflecting import OVERTAKEN
@@ -109,6 +111,20 @@ async def test_the_name_of_a_project_is_forgotten_only_without_keys_that_are_bou
     assert (await free.post("/v1/forget", json={"words": ["shop"]})).json()["left"] == {}
     anew = await callers.client("again", project=SHOP)
     assert await live(anew) == [DECIDED]
+
+
+async def test_a_project_is_not_forgotten_while_a_key_is_being_bound_to_it(
+    free: httpx2.AsyncClient, shop: httpx2.AsyncClient, parts: Parts, who: Principal
+) -> None:
+    await note(shop, DECIDED)
+    await revoke_key(parts, key="shop", pool="default")
+    async with parts.database.tenant(who.pool_id) as connection:
+        await projects.lock(connection)  # as `create_key` does
+        forgetting = asyncio.create_task(free.post("/v1/forget", json={"words": ["shop"]}))
+        await until_one_waits(parts.database, forgetting)
+        values = {"prefix": "esk_", "key_hash": b"x" * 32, "scopes": ["read"], "client": None, "now": parts.clock()}
+        await keys.insert(connection, key_id="key_late", name="late", project=SHOP, expires=None, **values)
+    assert (await forgetting).status_code == 409
 
 
 async def test_the_trail_says_that_a_key_is_bound(free: httpx2.AsyncClient, shop: httpx2.AsyncClient) -> None:
