@@ -13,6 +13,7 @@ from starlette.responses import HTMLResponse
 
 from esker.server import VERSION
 from esker.server.core.clock import age
+from esker.server.core.conversation.observer_text import TOOL_CHARACTERS
 from esker.server.core.conversation.readable_calls import call_words, readable
 from esker.server.core.counts import counted
 from esker.server.core.records import Principal
@@ -109,7 +110,7 @@ def _environment() -> Environment:
         "result_parts": result_parts,
     }
     made.filters.update(filters, shown_json=_shown_json)  # pyright: ignore[reportUnknownMemberType]
-    made.globals.update(version=VERSION)  # pyright: ignore[reportUnknownMemberType]
+    made.globals.update(version=VERSION, tool_characters=TOOL_CHARACTERS)  # pyright: ignore[reportUnknownMemberType]
     return made
 
 
