@@ -127,8 +127,10 @@ async def test_a_late_model_stops_after_its_batch_and_no_call_queues_behind_it(
     reranker: LocalReranker, held: PausedModel
 ) -> None:
     # A call whose deadline passes before the thread starts is dropped whole; one that the model began is wanted.
+    seconds = 0.005
     while not held.begun.is_set():
-        reranking = Reranking(reranker, 0.01)
+        seconds *= 2
+        reranking = Reranking(reranker, seconds)
         await (loading := asyncio.create_task(reranking._load()))
         assert loading.done()
         first, second = await asyncio.gather(
