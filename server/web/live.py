@@ -18,7 +18,7 @@ from esker.server.rest.limits import Places
 from esker.server.usecases.live_figures import live_figures
 from esker.server.usecases.parts import Parts
 from esker.server.web.page_route import PageRoute
-from esker.server.web.rendering import HEADERS
+from esker.server.web.rendering import HEADERS, milliseconds
 
 router = APIRouter(prefix="/ui", route_class=PageRoute, include_in_schema=False)
 
@@ -69,9 +69,9 @@ def _holder(principal: Principal) -> str:
 
 
 def _since(last_id: str | None, now: datetime) -> datetime:
-    """Return since when rows are new: since the stream before, whose id a browser or its page repeats, or since now."""
+    """Return since when rows are new: since the page was made, as its stream says in milliseconds, or since now."""
     with suppress(ValueError, OverflowError, OSError):
-        before = datetime.fromtimestamp(int(last_id or ""), UTC)
+        before = datetime.fromtimestamp(int(last_id or "") / 1_000, UTC)
         if now - _OLDEST <= before <= now:
             return before
     return now
@@ -85,7 +85,7 @@ async def _events(parts: Parts, pool_id: str, since: datetime, stopping: asyncio
             found = json.dumps(asdict(await live_figures(parts, pool_id, since)))
             if found != shown:
                 shown, quiet = found, 0
-                yield f"id: {int(since.timestamp())}\nevent: figures\ndata: {found}\n\n"
+                yield f"id: {milliseconds(since)}\nevent: figures\ndata: {found}\n\n"
         quiet += 1
         if quiet % _QUIET_LOOKS == 0:
             yield ": nothing new\n\n"

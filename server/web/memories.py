@@ -36,12 +36,14 @@ async def show_memories(
     before: str | None = None,
 ) -> Response:
     """List rows, newest first."""
+    since = parts.clock()
     found = await list_memories(parts, principal.pool_id, chosen.rows, before=before, limit=_ON_A_PAGE)
     await record_page(parts, principal, "memory.list", principal.pool_name, len(found))
     return page(
         request,
         "memories.html",
         rows=found,
+        since=since,
         next=found[-1].id if len(found) == _ON_A_PAGE else None,
         chosen=chosen,
         kinds=KINDS,

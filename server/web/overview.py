@@ -23,6 +23,7 @@ async def show_overview(
     request: Request, parts: WithParts, principal: WithPrincipal, by: Grain | None = None
 ) -> Response:
     """Show what the pool holds and how the server is; the ages of rows `by` week, month or year."""
+    since = parts.clock()
     pool_id, is_free = principal.pool_id, principal.project is None
     found = await get_overview(parts, pool_id)
     pool = await pool_status(parts, pool_id, principal.pool_name)
@@ -31,6 +32,7 @@ async def show_overview(
         request,
         "overview.html",
         pool=pool,
+        since=since,
         found=found,
         kinds=[Bar(kind, rows, _listed(kind=kind)) for kind, rows in found.live.kinds.items()],
         projects=longest(

@@ -61,6 +61,11 @@ def _moment(moment: datetime) -> str:
     return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
 
 
+def milliseconds(moment: datetime) -> int:
+    """Return the milliseconds from 1970 to a moment, as a page's stream of events counts them."""
+    return int(moment.timestamp() * 1_000)
+
+
 def _ago(moment: datetime, now: datetime) -> str:
     return age(now - moment)
 
@@ -98,6 +103,7 @@ def _environment() -> Environment:
     )
     filters: dict[str, Callable[..., object]] = {
         "moment": _moment,
+        "milliseconds": milliseconds,
         "ago": _ago,
         "number": _number,
         "shortened": _shortened,

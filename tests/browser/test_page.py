@@ -6,7 +6,7 @@ from typing import Any
 import httpx2
 import pytest
 from axe_playwright_python.async_playwright import Axe
-from playwright.async_api import Browser, ConsoleMessage, Page, ViewportSize
+from playwright.async_api import Browser, ConsoleMessage, Page, Route, ViewportSize
 
 from tests.browser.conftest import opened_page
 from tests.support.kept_servers import KeptServer
@@ -124,14 +124,19 @@ async def test_the_page_works_without_scripts(browser: Browser, pool: ShownPool,
     assert await page.locator("#hits li").count() > 0
 
 
-async def test_new_memories_are_announced_while_one_looks(
+async def test_memories_are_announced_that_came_after_the_page_was_made(
     browser: Browser, client: httpx2.AsyncClient, kept_server: KeptServer
 ) -> None:
     page = await opened_page(browser, kept_server)
     errors = errors_of(page)
-    async with page.expect_response("**/ui/events"):
-        await page.goto("/ui/memories")
-    await client.post("/v1/memories", json={"content": "The boat is blue."})
+
+    async def begin_late(stream: Route) -> None:
+        await client.post("/v1/memories", json={"content": "The boat is blue."})
+        await stream.continue_()
+
+    # The page is made, and its stream of events has not begun yet.
+    await page.route("**/ui/events*", begin_late, times=1)
+    await page.goto("/ui/memories")
     await page.get_by_role("link", name="1 new. Show them").click()
     await page.get_by_text("The boat is blue.").wait_for()
     assert errors == []
@@ -147,9 +152,7 @@ async def test_a_tab_that_nobody_looks_at_lets_go_and_tells_later_what_came(
     browser: Browser, client: httpx2.AsyncClient, kept_server: KeptServer
 ) -> None:
     page = await opened_page(browser, kept_server)
-    # A page tells of what comes after its stream of events has begun.
-    async with page.expect_response("**/ui/events"):
-        await page.goto("/ui/memories")
+    await page.goto("/ui/memories")
     await client.post("/v1/memories", json={"content": "The boat is blue."})
     await page.get_by_text("1 new").wait_for()
     async with page.expect_event("requestfailed", lambda request: "/ui/events" in request.url):

@@ -37,7 +37,8 @@ const news = document.querySelector("[data-news]");
 
 if ((figures.length || news) && "EventSource" in window) {
   let events = null;
-  let since = "";
+  // The page knows nothing of rows that were written after it was made, also if its stream begins later.
+  let since = news?.dataset.since ?? "";
 
   const show = (event) => {
     since = event.lastEventId;
