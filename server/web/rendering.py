@@ -18,6 +18,7 @@ from esker.server.core.conversation.readable_calls import call_words, readable
 from esker.server.core.counts import counted
 from esker.server.core.records import Principal
 from esker.server.usecases.parts import Parts
+from esker.server.web.marked_words import marked_words
 from esker.server.web.shown_blocks import part_text, picture, result_parts
 
 _MOST_CHARACTERS = 20_000
@@ -109,6 +110,7 @@ def _environment() -> Environment:
         "shortened": _shortened,
         "parts_of_message": _parts_of_message,
         "counted": counted,
+        "marked_words": marked_words,
         "readable": readable,
         "call_words": call_words,
         "picture": picture,

@@ -137,6 +137,8 @@ async def test_a_passage_and_a_message_show_calls_of_tools_in_words(client: http
     await said(client, session, {"external_id": "a", "role": "assistant", "content": [call]})
     await said(client, session, {"external_id": "b", "role": "user", "content": [result]})
     found = (await client.get("/ui/search?q=lighthouse")).text
+    # The words of the question are marked, also in these.
+    found = re.sub("</?mark>", "", found)
     assert "[calls Bash (command: make lighthouse)]" in found
     assert "[Bash failed: no rule for lighthouse]" in found
     passage = found.split("/ui/memories/psg_", 1)[1].split('"', 1)[0]
@@ -202,6 +204,8 @@ async def test_a_key_sees_only_the_actions_of_its_scopes_and_cannot_take_the_oth
     async with httpx2.AsyncClient(base_url=kept_server.url, timeout=PATIENCE, cookies={COOKIE: reading}) as browser:
         shown = (await browser.get(f"/ui/memories/{memory}")).text
         assert ("blue" in shown, "Save as" in shown, "Forget it" in shown) == (True, False, False)
+        listed = (await browser.get("/ui/memories")).text
+        assert (f"{memory}#edit" in listed, f"{memory}/forget" in listed) == (False, False)
         assert "scope <code>admin</code>" in (await browser.get("/ui/operations")).text
         for action in ("edit", "confirm", "forget"):
             fields = {"content": "Red.", "priority": "high"}
@@ -209,9 +213,27 @@ async def test_a_key_sees_only_the_actions_of_its_scopes_and_cannot_take_the_oth
             assert (refused.status_code, "does not have the scope" in refused.text) == (403, True), action
     writing = (await create_key(parts, name="w", pool="default", scopes=["read", "write"])).key
     async with httpx2.AsyncClient(base_url=kept_server.url, timeout=PATIENCE, cookies={COOKIE: writing}) as browser:
+        listed = (await browser.get("/ui/memories")).text
+        assert (f"{memory}#edit" in listed, f"{memory}/forget" in listed) == (True, False)
         for action, scope in (("forget", "forget"), ("confirm", "admin")):
             refused = await browser.post(f"/ui/memories/{memory}/{action}", headers=from_page(browser))
             assert (refused.status_code, f"scope &#39;{scope}&#39;" in refused.text) == (403, True), action
+
+
+async def test_an_empty_memory_says_how_it_is_filled(client: httpx2.AsyncClient) -> None:
+    for path in ("/", "/ui/memories"):
+        assert "esker ingest --all --observe" in (await client.get(path)).text, path
+    assert "No memory matches." in (await client.get("/ui/memories?kind=note")).text
+
+
+async def test_the_audit_trail_leads_to_what_was_changed(client: httpx2.AsyncClient) -> None:
+    memory = await noted(client)
+    assert f'<a href="/ui/memories/{memory}">' in (await client.get("/ui/operations")).text
+
+
+async def test_a_hit_shows_the_words_of_the_question(client: httpx2.AsyncClient) -> None:
+    await noted(client, "The boats are <b>blue</b>.")
+    assert "The <mark>boats</mark> are &lt;b&gt;" in (await client.get("/ui/search?q=which+boat")).text
 
 
 async def test_a_link_signs_in_once(kept_server: KeptServer, client: httpx2.AsyncClient, parts: Parts) -> None:
@@ -258,7 +280,7 @@ async def test_a_row_of_several_messages_is_shown_at_the_first(
     [memory] = (await observed(scripted_client, session))["memory_ids"]
     shown = (await scripted_client.get(f"/ui/sessions/{session}")).text
     assert f"/ui/memories/{memory}" in shown.partition('value="1"')[2].partition('value="2"')[0]
-    assert shown.count(f"/ui/memories/{memory}") == 1
+    assert shown.count(f'href="/ui/memories/{memory}"') == 1
 
 
 async def test_a_pack_is_shown_as_the_agent_sees_it_with_a_reason_for_each_row(client: httpx2.AsyncClient) -> None:

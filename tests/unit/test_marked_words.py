@@ -1,0 +1,26 @@
+"""The words of a question are marked in an answer, in any of their forms, and nothing of the answer is lost."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from esker.server.web.marked_words import marked_words
+
+
+@pytest.mark.parametrize(
+    ("question", "text", "marked"),
+    [
+        ("how do migrations get numbers", "Migrations: a number (0012).", ["Migrations", "number"]),
+        ("auth.ts:45 ECONNRESET", "At auth.ts:45, econnreset!", ["auth.ts:45", "econnreset"]),
+        ("the boat", "The cart is the one.", []),
+        ("デプロイ", "決定:デプロイは火曜日です。", []),
+        ("", "The cart.", []),
+    ],
+)
+def test_words_of_the_question_are_marked(question: str, text: str, marked: list[str]) -> None:
+    assert [part for is_asked, part in marked_words(text, question) if is_asked] == marked
+
+
+@given(st.text(max_size=60), st.text(max_size=20))
+def test_no_character_of_a_text_is_lost(text: str, question: str) -> None:
+    assert "".join(part for _, part in marked_words(text, question + " " + text[:9])) == text
