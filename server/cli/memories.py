@@ -11,7 +11,7 @@ import typer
 from esker.server.agents.local_zone import local_zone
 from esker.server.agents.project import is_excluded, repository_of
 from esker.server.cli.connection import Api, connect
-from esker.server.cli.output import AsJson, note, print_json, say
+from esker.server.cli.output import AsJson, WrongUsage, note, print_json, say
 from esker.server.cli.sessions import resolve_session
 from esker.server.cli.times import ACCEPTED, as_sent, typed_time
 from esker.server.core.clock import system_clock
@@ -22,7 +22,7 @@ from esker.server.core.errors import Misconfigured
 from esker.server.core.http_answers import ServerRefused
 from esker.server.core.json_input import JsonObject
 from esker.server.core.pack.rendering import MARK, SAID, unknown_line
-from esker.server.core.records import AskedTier, Category, Priority, Scope
+from esker.server.core.records import KINDS, AskedTier, Category, Priority, Scope
 from esker.server.core.similar_projects import UnknownProject
 from esker.server.core.text.fencing import neutral
 
@@ -64,6 +64,7 @@ def recall(
     as_json: AsJson = False,
 ) -> None:
     """Ask memory a question."""
+    _check_kinds(kind or [])
     begin, end = typed_time("--since", since, timezone), typed_time("--until", until, timezone)
     then = typed_time("--as-of", as_of, timezone)
     api = connect()
@@ -83,6 +84,13 @@ def recall(
         show_recalled(found)
         if found["abstained"] and _is_empty(api.get("/v1/status")):
             say("Memory is empty: `esker install` connects your agents, `esker ingest --all` reads earlier sessions.")
+
+
+def _check_kinds(given: list[str]) -> None:
+    """Raise WrongUsage for a kind that no memory has; the library has no choices for options that can be repeated."""
+    for kind in given:
+        if kind not in KINDS:
+            raise WrongUsage(f"--kind must be {', '.join(KINDS[:-1])} or {KINDS[-1]}, not {kind!r}.")
 
 
 def _is_empty(status: JsonObject) -> bool:

@@ -109,8 +109,8 @@ def start(as_json: AsJson = False) -> None:
 def stop(data_dir: DataDir = None, as_json: AsJson = False) -> None:
     """Stop the service, or the server that hooks started, until the next start."""
     manager = _manager()
-    state = manager.state()
-    if state.installed:
+    stopped = "the service"
+    if manager.state().installed:
         manager.require()
         manager.stop()
     else:
@@ -119,10 +119,11 @@ def stop(data_dir: DataDir = None, as_json: AsJson = False) -> None:
         if not server:
             raise NotFound(f"No server runs on {settings.data_dir}.", hint=_INSTALL)
         _end(server)
+        stopped = f"the server at {server.url} (process {server.pid})"
     if as_json:
         print_json({"stopped": True})
     else:
-        say("Stopped.")
+        say(f"Stopped {stopped}.")
 
 
 @service.command()

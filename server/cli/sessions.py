@@ -215,5 +215,5 @@ def resolve_session(api: Api, name: str) -> str:
         return name
     found = api.get("/v1/sessions", external_id=name)["sessions"]
     if not found:
-        raise NotFound(f"Session {name!r} does not exist in this pool.")
+        raise NotFound(f"There is no session {name!r} in this pool.", hint="`esker sessions` lists the existing ones.")
     return found[0]["id"]

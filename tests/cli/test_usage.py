@@ -51,6 +51,14 @@ def called(*arguments: str, monkeypatch: pytest.MonkeyPatch) -> object:
 
 
 @pytest.mark.usefixtures("interruptible")
+def test_a_kind_that_no_memory_has_is_wrong_usage(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert called("recall", "boats", "--kind", "note", "--kind", "notes", monkeypatch=monkeypatch) == 2
+    assert "--kind must be observation, reflection, note or manual, not 'notes'." in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("interruptible")
 @pytest.mark.parametrize("path", [path for path in EVERY if path != STARTING], ids=" ".join)
 def test_an_unknown_option_is_wrong_usage_for_every_verb(
     path: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

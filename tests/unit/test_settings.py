@@ -58,6 +58,19 @@ def test_repr_shows_no_secret() -> None:
     assert "sk-1" not in repr(settings)
 
 
+@pytest.mark.parametrize(
+    ("unknown", "similar"),
+    [
+        ("ESKER_OBSERVE_TOKEN", r" \(similar: ESKER_OBSERVE_TOKENS, "),
+        ("ESKER_API_KEY", r" \(similar: .*\bESKER_KEY\b"),
+        ("ESKER_FOO", r"\."),
+    ],
+)
+def test_an_unknown_variable_is_shown_with_those_of_similar_names(unknown: str, similar: str) -> None:
+    with pytest.raises(Misconfigured, match=f"{unknown} is not a setting{similar}"):
+        Settings.from_environment({unknown: "1"})
+
+
 def test_an_empty_variable_counts_as_unset() -> None:
     assert Settings.from_environment({"ESKER_DATABASE_URL": "", "ESKER_PORT": ""}).port == 8377
 

@@ -36,6 +36,7 @@ from esker.server.core.config.secret_files import from_files, is_of_file, with_p
 from esker.server.core.config.settings_file import file_values, settings_file
 from esker.server.core.errors import Misconfigured
 from esker.server.core.invalid_values import problem_with
+from esker.server.core.similar_projects import nearest
 
 _OF_CLIENTS = frozenset(map(variable, CLIENT_SETTINGS))
 ModelRole = Literal["observer", "reflector", "paraphraser"]
@@ -364,8 +365,17 @@ def _vendor_key(values: Mapping[str, object], environ: Mapping[str, str]) -> str
 def _explain(error: ValidationError) -> str:
     """Name the variables that are wrong, without repeating their values, which may be secret."""
     parts = (
-        f"{name} is not a setting" if item["type"] == "extra_forbidden" else problem_with(name, item)
+        f"{name} is not a setting{_similar(name)}" if item["type"] == "extra_forbidden" else problem_with(name, item)
         for item in error.errors(include_input=False, include_url=False)
         if (name := variable(str(item["loc"][0])))
     )
     return "Settings are not valid: " + "; ".join(parts) + "."
+
+
+def _similar(name: str) -> str:
+    """Return the settings whose names are like an unknown one, in parentheses; "" if there are none."""
+    known = [*map(variable, Settings.model_fields), *sorted(_OF_CLIENTS)]
+    # All names begin alike, so that only the rest shows whether any is meant.
+    if not nearest(name.removeprefix(PREFIX), (each.removeprefix(PREFIX) for each in known)):
+        return ""
+    return f" (similar: {', '.join(nearest(name, known))})"
