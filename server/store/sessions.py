@@ -121,6 +121,7 @@ async def listed(
     connection: Connection,
     *,
     external_id: str | None = None,
+    project: str | None = None,
     unobserved: bool = False,
     unreflected: bool = False,
     before: PageCursor | None = None,
@@ -128,10 +129,11 @@ async def listed(
 ) -> list[StoredSession]:
     """Return sessions, the latest first.
 
-    `external_id`: only those with this external id; `unobserved`: only with unobserved messages; `unreflected`: only
-    with live observations; `before`: only those after this cursor.
+    `external_id`, `project`: only those with this external id or project; `unobserved`: only with unobserved messages;
+    `unreflected`: only with live observations; `before`: only those after this cursor.
     """
-    values = {"external_id": external_id, "unobserved": unobserved, "unreflected": unreflected}
+    values: dict[str, object] = {"external_id": external_id, "project": project}
+    values |= {"unobserved": unobserved, "unreflected": unreflected}
     values |= {"begun_at": before and before.moment, "before": before and before.id, "limit": limit}
     async with connection.cursor(row_factory=class_row(StoredSession)) as cursor:
         await cursor.execute(SQL["list"], values)

@@ -11,6 +11,7 @@ from esker.server.core.redaction import redact, redact_name
 from esker.server.db.pipeline import fetch
 from esker.server.store import groups, jobs, messages, projects, sessions
 from esker.server.store.text_columns import kept_clients
+from esker.server.usecases.find_projects import renamed_projects
 from esker.server.usecases.forgotten_places import new_names
 from esker.server.usecases.name_project import as_named, stored_name
 from esker.server.usecases.parts import Parts
@@ -99,18 +100,20 @@ async def list_sessions(
     pool_id: str,
     *,
     external_id: str | None,
+    project: str | None = None,
     unobserved: bool,
     unreflected: bool,
     before: PageCursor | None,
     limit: int,
 ) -> list[StoredSession]:
-    """Return sessions, the latest begun first, after the cursor `before`."""
+    """Return sessions, all or those of a project, the latest begun first, after the cursor `before`."""
     named = redact_name(external_id) if external_id else None
     async with parts.database.tenant(pool_id) as connection:
         renamed = await new_names(connection, {named: None}) if named else {}
         return await sessions.listed(
             connection,
             external_id=renamed.get(named, named) if named else None,
+            project=(await renamed_projects(connection, [project])).get(project, project) if project else None,
             unobserved=unobserved,
             unreflected=unreflected,
             before=before,

@@ -1,18 +1,23 @@
 """Sessions: a list, the timeline of one, and its pack as the agent sees it."""
 
 from typing import Annotated
+from urllib.parse import urlencode
 
 from fastapi import APIRouter, Query, Request, Response
 
 from esker.server.core.page_cursor import PageCursor, read_cursor
 from esker.server.rest.context import SHOWS_PACK, WithParts, WithPrincipal
 from esker.server.usecases.audit_trail import record_page
+from esker.server.usecases.binding import bound_project
+from esker.server.usecases.find_projects import project_names
+from esker.server.usecases.name_project import stored_name
 from esker.server.usecases.open_session import list_sessions
 from esker.server.usecases.session_memory import session_memory
 from esker.server.usecases.show_pack import compare_packs, show_pack
 from esker.server.usecases.timeline import get_timeline
 from esker.server.web.page_route import PageRoute
 from esker.server.web.rendering import page
+from esker.server.web.search import MOST_PROJECTS
 
 router = APIRouter(prefix="/ui/sessions", route_class=PageRoute, include_in_schema=False)
 
@@ -24,20 +29,24 @@ _MESSAGES = 60
 
 @router.get("")
 async def show_sessions(
-    request: Request, parts: WithParts, principal: WithPrincipal, before: str | None = None
+    request: Request, parts: WithParts, principal: WithPrincipal, project: str = "", before: str | None = None
 ) -> Response:
-    """List sessions, the most recently begun first."""
+    """List sessions, all or those of a project, the most recently begun first."""
+    chosen = stored_name(bound_project(principal, project or None))
     found = await list_sessions(
         parts,
         principal.pool_id,
         external_id=None,
+        project=chosen,
         unobserved=False,
         unreflected=False,
         before=read_cursor(before) if before else None,
         limit=_ON_A_PAGE,
     )
     cursor = str(PageCursor(found[-1].begun_at, found[-1].id)) if len(found) == _ON_A_PAGE else None
-    return page(request, "sessions.html", sessions=found, next=cursor)
+    projects = await project_names(parts, principal.pool_id, MOST_PROJECTS)
+    more = urlencode({"project": project, "before": cursor}) if cursor else None
+    return page(request, "sessions.html", sessions=found, next=more, chosen=chosen, projects=projects)
 
 
 @router.get("/{session_id}")

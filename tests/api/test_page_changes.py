@@ -94,11 +94,14 @@ async def test_many_rows_are_changed_by_a_filter_and_each_that_cannot_says_why(c
     assert [row["content"] for row in pinned] == ["The boat is new."]
 
 
-async def test_rows_of_a_project_are_found_by_its_former_name(client: httpx2.AsyncClient) -> None:
+async def test_rows_and_sessions_of_a_project_are_found_by_its_former_name(client: httpx2.AsyncClient) -> None:
     boat = await noted(client, "The boat is new.", project="ship")
+    session, other = await opened(client, "s", project="ship"), await opened(client, "o", project="cart")
     await client.post("/v1/projects/rename", json={"project": "ship", "name": "fleet"})
     shown = (await client.get("/ui/bulk?project=ship")).text
     assert (boat in shown, "1 row matches." in shown) == (True, True)
+    listed = (await client.get("/ui/sessions?project=ship")).text
+    assert (session in listed, other in listed) == (True, False)
 
 
 async def test_the_page_says_if_it_has_not_looked_at_all_rows(

@@ -145,7 +145,7 @@ async def test_the_messages_behind_hits_are_looked_up_by_key(filled: FilledDatab
 
 
 async def test_sessions_are_listed_along_an_index_and_not_sorted(database: Database, who: Principal) -> None:
-    asked = {"external_id": None, "unobserved": False, "unreflected": False, "limit": 20}
+    asked = {"external_id": None, "project": None, "unobserved": False, "unreflected": False, "limit": 20}
     for mode, (begun_at, before) in product(MODES, (("2026-01-01T00:00:00Z", "ses_x"), (None, None))):
         values = {**asked, "begun_at": begun_at, "before": before}
         plan = planned(database.url, who.pool_id, sessions.SQL["list"], values, mode)

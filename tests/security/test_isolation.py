@@ -190,7 +190,7 @@ ROUTES: dict[tuple[str, str], list[Ask]] = {
     ("POST", "/ui/bulk/forget"): [
         Ask(form={"id": kind, "messages": "true", "shown": ""}) for kind in ("{memory}", "{passage}")
     ],
-    ("GET", "/ui/sessions"): [Ask(same=False)],
+    ("GET", "/ui/sessions"): [Ask(same=False), Ask({"project": "{project}"}, same=False)],
     ("GET", "/ui/sessions/{session_id}"): SESSION,
     ("GET", "/ui/sessions/{session_id}/pack"): SESSION,
     ("GET", "/ui/sessions/{session_id}/pack/changes"): [

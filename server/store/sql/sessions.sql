@@ -36,6 +36,7 @@ FROM sessions WHERE id = ANY (%(ids)s) ORDER BY id FOR NO KEY UPDATE
 SELECT {session}
 FROM sessions
 WHERE (%(external_id)s::text IS NULL OR external_id = %(external_id)s)
+  AND (%(project)s::text IS NULL OR project = %(project)s)
   AND (NOT %(unobserved)s OR unobserved_tokens > 0)
   AND (NOT %(unreflected)s OR EXISTS (
       SELECT FROM memories m WHERE m.session_id = sessions.id AND m.kind = 'observation' AND m.superseded_at IS NULL))
