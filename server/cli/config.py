@@ -51,15 +51,15 @@ def config(
 
 
 def _named(settings: list[HeldSetting], names: list[str]) -> list[HeldSetting]:
-    by_name = {name: each for each in settings for name in (each.name, variable(each.name))}
+    by_name = {name.lower(): each for each in settings for name in (each.name, variable(each.name))}
     for name in names:
-        if name not in by_name:
+        if name.lower() not in by_name:
             similar = ", ".join(nearest(name.lower(), [each.name for each in settings]))
             raise WrongUsage(
                 f"{name!r} is not a setting.",
                 hint=f"Similar settings: {similar}." if similar else "`esker config` lists all of them.",
             )
-    return [by_name[name] for name in names]
+    return [by_name[name.lower()] for name in names]
 
 
 def _text(setting: HeldSetting) -> str:

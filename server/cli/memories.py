@@ -205,15 +205,23 @@ def remember(
 @app.command()
 def edit(
     memory_id: Annotated[str, typer.Argument(help="The id of a memory: mem_…", metavar="ID")],
-    content: Annotated[str | None, typer.Option(help="The right words.")] = None,
+    content: Annotated[
+        list[str] | None, typer.Argument(help="The right words, with or without quotation marks.")
+    ] = None,
     priority: Annotated[Priority | None, typer.Option(help="Another priority.")] = None,
     category: Annotated[Category | None, typer.Option(help="Another category.")] = None,
     tag: Annotated[list[str] | None, typer.Option(help="The tags that it has from now on; can be repeated.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Replace a memory by one with other words, priority, category or tags; the old one is kept as superseded."""
-    changed = {"content": content, "priority": priority, "category": category, "tags": tag}
-    _replace(memory_id, {name: value for name, value in changed.items() if value is not None}, as_json)
+    changed = {"content": " ".join(content or []), "priority": priority, "category": category, "tags": tag}
+    given = {name: value for name, value in changed.items() if value}
+    if not given:
+        raise WrongUsage(
+            "Nothing to change was given.",
+            hint="Write the right words behind the id (`esker edit ID …`), or --priority, --category or --tag.",
+        )
+    _replace(memory_id, given, as_json)
 
 
 @app.command()

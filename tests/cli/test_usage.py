@@ -51,6 +51,14 @@ def called(*arguments: str, monkeypatch: pytest.MonkeyPatch) -> object:
 
 
 @pytest.mark.usefixtures("interruptible")
+def test_an_edit_that_changes_nothing_is_wrong_usage(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert called("edit", "mem_1", monkeypatch=monkeypatch) == 2
+    assert "the right words behind the id" in " ".join(capsys.readouterr().err.split())
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_a_kind_that_no_memory_has_is_wrong_usage(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -285,7 +285,7 @@ ASKING_VERBS: dict[str, list[list[str]]] = {
     "memories": [["--limit", "1000"], ["--project", "{project}"]],
     "remember": [["Mine from the command line.", "--project", "mine"]],
     "open": [["--no-browser"]],
-    "edit": [["{memory}", "--content", "Changed."]],
+    "edit": [["{memory}", "Changed."]],
     "pin": [["{memory}"], ["{passage}", "--undo"]],
     "forget": [["{memory}", "--messages"], ["{passage}"]],
     "export": [["jsonl", "{folder}/pool.jsonl"], ["memory-md", "{folder}/MEMORY.md"], ["daily", "{folder}/logs"]],
