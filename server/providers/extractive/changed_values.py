@@ -3,11 +3,15 @@
 from enum import IntEnum
 
 from esker.server.core.facts.contradiction import denied
-from esker.server.providers.extractive.assertions import Assertion, Value
+from esker.server.providers.extractive.assertions import Assertion
+from esker.server.providers.extractive.clause_values import Value
 from esker.server.providers.extractive.grammar import places_of_software
 
 # Relations of a value that an order gives.
 _ORDERED = ("uses", "sets")
+# Minimum characters of a term that another one begins with.
+_STEM = 4
+_FIRST_CJK = "\u3040"
 # Minimum characters of the last part of a compound word.
 _HEAD = 4
 
@@ -169,3 +173,14 @@ def are_two_things(one: Value, other: Value) -> bool:
     if not thing or not other_thing or one.thing[-1] != other.thing[-1]:
         return False
     return bool(thing - other_thing) and bool(other_thing - thing)
+
+
+def related(one: frozenset[str], other: frozenset[str]) -> bool:
+    """Whether two subjects share a term; of pairs of characters, they share at least half of the smaller one's."""
+    shared = {term for term in one for again in other if term == again or _is_form(term, again)}
+    return bool(shared) and (any(term < _FIRST_CJK for term in shared) or 2 * len(shared) >= min(len(one), len(other)))
+
+
+def _is_form(term: str, other: str) -> bool:
+    """Whether one term begins with the other, as "Chefin" with "Chef"."""
+    return min(len(term), len(other)) >= _STEM and (term.startswith(other) or other.startswith(term))

@@ -15,8 +15,9 @@ from esker.server.core.records import Memory, Trust
 from esker.server.core.text import labels
 from esker.server.core.text.labels import without_label
 from esker.server.core.words.scripts import CJK
-from esker.server.providers.extractive.assertions import Assertion, Value, in_context, read_assertion
+from esker.server.providers.extractive.assertions import Assertion, in_context, read_assertion
 from esker.server.providers.extractive.changed_values import Effect
+from esker.server.providers.extractive.clause_values import Value
 from esker.server.providers.extractive.replacing import Told, effects
 from esker.server.providers.extractive.sentences import clip
 from esker.server.providers.extractive.value_kinds import form_of
