@@ -79,7 +79,7 @@ lint: $(DEV)
 	.ci/check-commits
 	$(BIN)/python .ci/check-prose
 
-# The screenshots of the documentation, by Chromium.
+# The screenshots of the documentation, by Chromium and a font with emoji (Debian: fonts-noto-color-emoji).
 screenshots: $(DEV)
 	$(BIN)/python -m pytest tests/browser/test_screenshots.py --full $(ARGS)
 
