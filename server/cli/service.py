@@ -46,6 +46,7 @@ def install(
     """Start the server now and at each login, with the settings that hold here; again to take over other settings."""
     client, manager = _client(), _manager()
     settings = Settings.from_environment(os.environ, port=port, data_dir=data_dir)
+    _require_address(settings, client)
     files = manager.files(_command(), _environment(settings, client))
     if dry_run:
         _show_files(files, as_json)
@@ -193,6 +194,17 @@ def _command() -> list[str]:
 def _environment(settings: Settings, client: ClientSettings) -> dict[str, str]:
     given = kept_environment(os.environ, settings.data_dir, client.state_dir.absolute())
     return given | {"ESKER_PORT": str(settings.port)}
+
+
+def _require_address(settings: Settings, client: ClientSettings) -> None:
+    """Raise Conflict if ESKER_URL is set to another port of this machine: no command would find the service."""
+    asked = urlsplit(client.url)
+    is_here = asked.scheme == "http" and asked.hostname in _LOOPBACK and not asked.path.strip("/")
+    if "ESKER_URL" in os.environ and is_here and (asked.port or 80) != settings.port:
+        raise Conflict(
+            f"The service would listen at {_address(settings)}, and ESKER_URL is {client.url}.",
+            hint=f"Give --port {asked.port or 80}, or unset ESKER_URL.",
+        )
 
 
 def _address(settings: Settings) -> str:

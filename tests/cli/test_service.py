@@ -171,6 +171,12 @@ def test_values_that_a_file_of_variables_cannot_hold_are_refused(tmp_path: Path)
         unit(["/opt/python"], Path("/b\udcff"))
 
 
+def test_a_service_is_not_installed_where_commands_would_not_find_it(machine: Machine) -> None:
+    refused = machine.run("install", "--dry-run", "--port", "9002", ESKER_URL="http://127.0.0.1:9001")
+    assert "--port 9001" in refused["hint"]
+    assert "files" in machine.run("install", "--dry-run", "--port", "9001", ESKER_URL="http://127.0.0.1:9001")
+
+
 def test_the_files_are_in_the_home_if_the_folder_of_settings_is_not_absolute(machine: Machine) -> None:
     assert [*machine.run("install", "--dry-run", XDG_CONFIG_HOME="here")["files"]] == [
         str(machine.home / ENVIRONMENT),
