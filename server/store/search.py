@@ -174,8 +174,9 @@ class Found:
     """The texts that either search found, with the evidence of both: ids and signals by number.
 
     `by_keyword` and `by_vector` are the numbers that each search found, best first. `is_enough`: the keyword search
-    left out nothing that matters; `is_exact`: no late term could have found another one of the best. `nearest` counts
-    the parts that the vector search found, and `counts` those with each term.
+    left out nothing that matters; `is_exact`: no late term could have found another one of the best.
+    `may_have_neighbours`: one of the texts is a note of a session. `nearest` counts the parts that the vector search
+    found, and `counts` those with each term.
     """
 
     ids: Mapping[int, str] = field(default_factory=dict[int, str])
@@ -186,6 +187,7 @@ class Found:
     counts: Mapping[str, float] = field(default_factory=dict[str, float])
     is_enough: bool = True
     is_exact: bool = True
+    may_have_neighbours: bool = False
     nearest: int = 0
 
 
@@ -304,6 +306,7 @@ def _found(one: Search, rows: Sequence[DictRow]) -> Found:
         counts=dict(zip(one.asked.terms, figures["counts"], strict=True)),
         is_enough=bool(figures["is_enough"]),
         is_exact=bool(figures["is_exact"]),
+        may_have_neighbours=bool(figures["may_have_neighbours"]),
         nearest=figures.get("nearest", 0),
     )
 

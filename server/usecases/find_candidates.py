@@ -112,7 +112,7 @@ async def _with_neighbours(
     """Return candidates: those of memories with the neighbours of the best, which become candidates, too."""
     answers = [
         await send(connection, _neighbours(one, row_filter))
-        if one.search.tier == "memory" and one.asked.ranking == "full" and one.found.signals
+        if one.asked.ranking == "full" and one.found.may_have_neighbours
         else None
         for one in searched
     ]

@@ -1,10 +1,10 @@
 """Recall: answer a question from the pool, by keyword and by meaning, or answer that nothing is known."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Sequence
+from contextlib import AsyncExitStack, nullcontext
 from dataclasses import dataclass, replace
-from datetime import datetime
+from functools import partial
 from typing import Literal
 
 from esker.server.core.conversation.records import Passage
@@ -33,58 +33,33 @@ from esker.server.core.recall.selection import (
     ranked,
     without_seen,
 )
-from esker.server.core.records import Filter, Memory, Source, Tier
-from esker.server.core.similar_projects import UnknownProject
+from esker.server.core.records import Filter, Memory, Source
 from esker.server.core.text.labels import without_label
 from esker.server.core.text.terms import asks_of_something
 from esker.server.db.database import Connection
 from esker.server.db.pipeline import Answer, known, send
-from esker.server.db.replica import log_position
-from esker.server.store import memories, passages, projects, search, sessions, vectors
-from esker.server.store.search import Size
-from esker.server.store.vectors import PoolSpace
+from esker.server.store import memories, passages, search
 from esker.server.usecases.find_candidates import Question, find_candidates
-from esker.server.usecases.find_projects import renamed_project, unknown_project
+from esker.server.usecases.find_projects import renamed_project
 from esker.server.usecases.paraphrase import paraphrase
 from esker.server.usecases.parts import Parts
 from esker.server.usecases.query_embedding import (
     QueryVector,
-    active_of,
     paraphrased_questions,
     question_of,
     semantic_of,
 )
-from esker.server.usecases.recall_request import MAX_LIMIT, RecallRequest, checked, resolved, tiers
+from esker.server.usecases.recall_request import MAX_LIMIT, RecallRequest, checked, tiers
+from esker.server.usecases.recall_scope import RecallScope, resolve_scope, searching
 from esker.server.usecases.rerank import rerank
-from esker.server.usecases.term_counts import PoolTermCounts
 
 # Candidates that are read for each requested hit, since some say the same, and further ones.
 _READ_FOR_EACH = 2
 _READ_AT_LEAST = 24
+# Characters of texts up to which choosing among them takes less time than starting a thread, or little more.
+_FEW_CHARACTERS = 8_192
 # The most candidates among which the event is looked for that a question takes its time from.
 _ANCHORS = 5
-
-
-@dataclass(frozen=True, slots=True)
-class _RecallScope:
-    """The resolved scope of a request: filters, time zone, space, counts of common words, and of texts not ready yet.
-
-    `unknown` is the requested project if nothing belongs to it. `position`: all that was written before the request is
-    in the database's log up to here, if there is a replica.
-    """
-
-    pool_id: str
-    request: RecallRequest
-    now: datetime
-    row_filter: Filter
-    timezone: str
-    space: PoolSpace | None
-    sizes: Mapping[Tier, Size]
-    counts: PoolTermCounts
-    pending: int
-    unobserved: int
-    unknown: UnknownProject | None
-    position: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,20 +101,20 @@ async def recall(parts: Parts, pool_id: str, request: RecallRequest) -> Recalled
 
 
 async def _recall(parts: Parts, pool_id: str, request: RecallRequest) -> Recalled:
-    scope = await _resolve_scope(parts, pool_id, checked(request))
-    # No connection is held while models run.
-    query = await _read_query(parts, scope)
-    with parts.instruments.recall_arm("search"):
-        async with parts.database.moment_since(pool_id, scope.position) as connection:
-            found = await _find(connection, scope, query)
-            reading = await _send_texts(connection, query.semantic.space, found.read, scope.row_filter)
+    request = checked(request)
+    async with AsyncExitStack() as held:
+        scope = await resolve_scope(parts, pool_id, request, held)
+        query = await _read_query(parts, scope)
+        with parts.instruments.recall_arm("search"):
+            async with searching(parts, scope) as connection:
+                found = await _find(connection, scope, query)
+                reading = await _send_texts(connection, query.semantic.space, found.read, scope.row_filter)
     texts = await reading.texts()
     # A reranker does not know when a text was said.
     reranking = parts.reranking if scope.request.ranking == "full" and query.window is None else None
     distinct = (max(scope.request.limit, FIRST) if reranking else scope.request.limit) + found.seen
     terms = [term for one in query.questions for term in one.words.terms]
-    # Comparing rows to find repeats is slow, so it runs in a thread.
-    chosen = await asyncio.to_thread(
+    choosing = partial(
         choose,
         found.read,
         texts,
@@ -149,58 +124,15 @@ async def _recall(parts: Parts, pool_id: str, request: RecallRequest) -> Recalle
         window=query.window,
         firm=query.firm,
     )
+    # Comparing long rows to find repeats is slow.
+    chosen = choosing() if texts.characters <= _FEW_CHARACTERS else await asyncio.to_thread(choosing)
     chosen = without_seen(chosen, set(scope.request.without))
     with parts.instruments.recall_arm("rerank") if reranking else nullcontext():
         hits, reranked = await rerank(reranking, scope.request.query, chosen.hits)
     return _answer(scope, query, found, replace(chosen, hits=hits), reranked)
 
 
-async def _resolve_scope(parts: Parts, pool_id: str, request: RecallRequest) -> _RecallScope:
-    now, bound = parts.clock(), parts.database.project
-    pending = parts.pending.recent(pool_id, bound, now)
-    async with parts.database.moment_pipeline(pool_id) as connection:
-        row_filter, session = await resolved(connection, request, now)
-        unobserved = await send(connection, sessions.unobserved_tokens(row_filter.session))
-        spaces = await send(connection, vectors.all_spaces())
-        waiting = await send(connection, vectors.waiting()) if pending is None else known(pending)
-        is_known = await send(connection, projects.is_known(row_filter.project)) if row_filter.project else known(True)
-        sizes = await send(connection, search.sizes(row_filter))
-        position = await send(connection, log_position()) if parts.database.replica else known(None)
-    session_timezone = (await session).timezone if session else "UTC"
-    space = active_of(parts, await spaces)
-    if pending is None:
-        count = await waiting if space else await _without_space(parts, pool_id)
-        pending = parts.pending.keep(pool_id, bound, now, count)
-    return _RecallScope(
-        pool_id=pool_id,
-        request=request,
-        now=now,
-        row_filter=row_filter,
-        timezone=request.timezone or session_timezone,
-        space=space,
-        sizes=await sizes,
-        counts=parts.term_counts.in_pool(pool_id, bound, now),
-        pending=pending,
-        unobserved=await unobserved,
-        unknown=None if await is_known else await _unknown_project(parts, pool_id, row_filter.project),
-        position=await position,
-    )
-
-
-async def _without_space(parts: Parts, pool_id: str) -> int:
-    """Return how many rows have no vector yet in a pool without a space."""
-    if not parts.embedders:
-        return 0
-    async with parts.database.tenant(pool_id) as connection:
-        return await vectors.live_rows(connection)
-
-
-async def _unknown_project(parts: Parts, pool_id: str, project: str | None) -> UnknownProject | None:
-    async with parts.database.tenant(pool_id) as connection:
-        return await unknown_project(connection, project)
-
-
-async def _read_query(parts: Parts, scope: _RecallScope) -> _ReadQuery:
+async def _read_query(parts: Parts, scope: RecallScope) -> _ReadQuery:
     request, full = scope.request, scope.request.ranking == "full"
     query = without_label(request.query) or request.query
     time = asked_time(query, scope.row_filter.as_of or scope.now, scope.timezone) if full else None
@@ -216,21 +148,21 @@ async def _read_query(parts: Parts, scope: _RecallScope) -> _ReadQuery:
     return _ReadQuery([question, *others], semantic, window, firm, only_time, paraphrases, paraphrased)
 
 
-async def _paraphrases(parts: Parts, scope: _RecallScope, words: str) -> tuple[list[str], ModelStepOutcome]:
+async def _paraphrases(parts: Parts, scope: RecallScope, words: str) -> tuple[list[str], ModelStepOutcome]:
     with parts.instruments.recall_arm("paraphrase") if parts.paraphrases else nullcontext():
         return await paraphrase(parts, scope.pool_id, words)
 
 
-async def _window(parts: Parts, scope: _RecallScope, time: AskedTime) -> Window | None:
+async def _window(parts: Parts, scope: RecallScope, time: AskedTime) -> Window | None:
     return await _anchored(parts, scope, time.anchor) if time.anchor else time.window
 
 
-async def _anchored(parts: Parts, scope: _RecallScope, anchor: Anchor) -> Window | None:
+async def _anchored(parts: Parts, scope: RecallScope, anchor: Anchor) -> Window | None:
     """Return the window around an event that the question names, which is searched for; None if it is not found."""
     semantic = await semantic_of(parts, scope.space, scope.request, anchor.words)
     request = replace(scope.request, ranking="fused")
     question = question_of(anchor.words, anchor.words, request, scope.space, semantic)
-    async with parts.database.moment_since(scope.pool_id, scope.position) as connection:
+    async with searching(parts, scope) as connection:
         candidates = await find_candidates(
             connection, [question], ["memory"], scope.row_filter, scope.sizes, scope.counts
         )
@@ -247,7 +179,7 @@ async def _anchored(parts: Parts, scope: _RecallScope, anchor: Anchor) -> Window
     return anchored_window(anchor, start, row.refers_to or start, scope.timezone)
 
 
-async def _find(connection: Connection, scope: _RecallScope, query: _ReadQuery) -> _Ranked:
+async def _find(connection: Connection, scope: RecallScope, query: _ReadQuery) -> _Ranked:
     """Find the relevant candidates, and choose those whose texts an answer may need."""
     request, row_filter, window = scope.request, scope.row_filter, query.window
     if window and query.only_time:
@@ -262,7 +194,7 @@ async def _find(connection: Connection, scope: _RecallScope, query: _ReadQuery) 
 
 
 async def _relevant(
-    connection: Connection, questions: Sequence[Question], scope: _RecallScope
+    connection: Connection, questions: Sequence[Question], scope: RecallScope
 ) -> tuple[list[RankedCandidate], list[LeftOutCandidate]]:
     """Return the candidates that are about a question or a paraphrase of it, best first, and the others."""
     found = await find_candidates(
@@ -331,7 +263,7 @@ async def _send_texts(
 
 
 def _answer(
-    scope: _RecallScope, query: _ReadQuery, found: _Ranked, chosen: Chosen, reranked: ModelStepOutcome
+    scope: RecallScope, query: _ReadQuery, found: _Ranked, chosen: Chosen, reranked: ModelStepOutcome
 ) -> Recalled:
     request, window = scope.request, query.window
     hits = fitting(chosen.hits, request.limit, request.max_tokens, chosen.shown_in)

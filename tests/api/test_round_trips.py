@@ -91,6 +91,17 @@ async def test_a_recall_takes_at_most_five_round_trips(remembered: str, far: Par
     assert await count(trips, far, project="boats") <= 5
 
 
+async def test_a_recall_that_finds_no_note_of_a_session_takes_four_round_trips(
+    parts: Parts, far: Parts, who: Principal, trips: RoundTrips
+) -> None:
+    await remember(parts, who, [Note("The boat was painted blue."), Note("The wharf was painted red.")])
+    for _ in range(8):
+        trips.reset()
+        await authenticate(far, None, is_owner=True)
+        assert (await recall(far, who.pool_id, RecallRequest("Which boat was painted blue?"))).hits
+    assert trips.count <= 4
+
+
 async def test_a_write_takes_few_round_trips(remembered: str, far: Parts, trips: RoundTrips) -> None:
     who, of_one = await authenticate(far, None, is_owner=True), list[int]()
     for turn in range(8):

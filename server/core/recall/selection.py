@@ -96,6 +96,12 @@ class CandidateTexts:
     said_in: Mapping[str, Collection[tuple[str, int]]] = field(default_factory=dict[str, Collection[tuple[str, int]]])
     outdated: Mapping[str, bool] = field(default_factory=dict[str, bool])
 
+    @property
+    def characters(self) -> int:
+        """The characters of all texts."""
+        contents = (memory.content for memory in self.memories.values())
+        return sum(map(len, (*contents, *(passage.text for passage in self.passages.values()))))
+
 
 @dataclass(frozen=True, slots=True)
 class RankedCandidate:

@@ -27,7 +27,9 @@ WHERE m.number = ANY (%(numbers)s) AND m.session_id IS NOT NULL AND m.kind = 'no
 )
 -- columns: evidence
 , figures AS (
-    SELECT weights, counts, mean_terms, ideal, known, unknown, is_enough, is_exact FROM by_keyword WHERE id IS NULL
+    SELECT weights, counts, mean_terms, ideal, known, unknown, is_enough, is_exact,
+           by_keyword.may_have_neighbours OR beside.may_have_neighbours AS may_have_neighbours
+    FROM by_keyword CROSS JOIN beside WHERE id IS NULL
 ), wanted AS (
     SELECT number FROM by_keyword WHERE id IS NOT NULL UNION SELECT number FROM by_vector
 ), words AS (
@@ -60,7 +62,7 @@ SELECT NULL AS number, NULL AS id, NULL AS score, NULL AS cosine, NULL AS named,
        figures.*, (SELECT count(*) FROM by_vector) AS nearest
 FROM figures
 UNION ALL
-SELECT found.*, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL FROM found
+SELECT found.*, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL FROM found
 -- columns: cosines
 cosines AS (
     -- By the nearest part, less a correction for texts with many parts.
@@ -142,6 +144,18 @@ visible_memories(%(session)s, %(project)s, %(kinds)s, %(priorities)s, %(tags)s, 
                  %(moment)s, %(with_superseded)s)
 -- columns: passage_seen
 visible_passages(%(session)s, %(project)s, %(since)s, %(until)s, %(as_of)s)
+-- columns: beside_memory
+beside AS (
+    SELECT EXISTS (
+        SELECT FROM memories AS t WHERE t.number = ANY (ARRAY(SELECT number FROM by_vector)) AND {memory_neighbours}
+    ) AS may_have_neighbours
+)
+-- columns: beside_passage
+beside AS (SELECT {passage_neighbours} AS may_have_neighbours)
+-- columns: memory_neighbours
+t.session_id IS NOT NULL AND t.kind = 'note'
+-- columns: passage_neighbours
+false
 -- columns: memory_table
 memories
 -- columns: passage_table
@@ -188,6 +202,7 @@ FROM tier_sizes
 -- many texts were found as are looked up, or nothing was left out. Late terms are looked up in the best parts, too, but
 -- that is exact if the last wanted text scores more than any part that was left out can (as in MaxScore; Turtle and Flood,
 -- 1995): `is_exact`. The row without an id has the figures of the whole search, and the others have the texts.
+-- `may_have_neighbours`: one of the texts is a note of a session.
 -- Rows are looked up one by one, best first, until enough are visible; the OFFSETs force this plan. Before its first
 -- ANALYZE of a new pool the planner takes ten thousand rows for thirty, and would join each with each.
 WITH {weights}, first AS MATERIALIZED (
@@ -211,15 +226,18 @@ WITH {weights}, first AS MATERIALIZED (
     -- A text is ranked by its best part, whose place is in the lowest 16 bits.
     SELECT number, max(score << 16 | part) AS best FROM scored GROUP BY number
 ), best AS MATERIALIZED (
-    SELECT seen.id, ranked.number, ranked.part, ranked.score
+    SELECT seen.id, seen.may_have_neighbours, ranked.number, ranked.part, ranked.score
     FROM (
         SELECT number, best & 65535 AS part, best >> 16 AS score FROM ranked ORDER BY 3 DESC, number DESC OFFSET 0
     ) AS ranked
-    CROSS JOIN LATERAL (SELECT t.id FROM {{tier}_seen} AS t WHERE t.number = ranked.number OFFSET 0) AS seen
+    CROSS JOIN LATERAL (
+        SELECT t.id, {{tier}_neighbours} AS may_have_neighbours FROM {{tier}_seen} AS t
+        WHERE t.number = ranked.number OFFSET 0
+    ) AS seen
     ORDER BY ranked.score DESC, ranked.number DESC
     LIMIT (SELECT wanted FROM asked)
 ), found AS (
-    SELECT id, number, best.score + rest.score AS score, EXISTS (
+    SELECT id, number, best.score + rest.score AS score, may_have_neighbours, EXISTS (
                SELECT FROM (SELECT term FROM weighed WHERE is_rare_name OFFSET 0) AS name
                CROSS JOIN LATERAL (
                    SELECT FROM postings WHERE tier = %(tier)s AND term = name.term AND number = best.number OFFSET 0
@@ -238,12 +256,13 @@ WITH {weights}, first AS MATERIALIZED (
 )
 SELECT NULL AS id, NULL AS number, NULL AS score, NULL AS named, weights, counts, mean_terms, ideal.score AS ideal,
        known, unknown, is_whole OR is_full AS is_enough,
-       NOT has_late OR (is_full AND last > most_late + least) AS is_exact
+       NOT has_late OR (is_full AND last > most_late + least) AS is_exact,
+       (SELECT bool_or(may_have_neighbours) FROM found) IS TRUE AS may_have_neighbours
 FROM asked CROSS JOIN ideal
 CROSS JOIN LATERAL (SELECT count(*) >= wanted AS is_full, min(score) AS last FROM best) AS looked_up
 CROSS JOIN LATERAL (SELECT CASE WHEN count(*) < kept THEN 0 ELSE min(score) END AS least FROM first) AS left_out
 UNION ALL
-SELECT id, number, (found.score / 1e7 / ideal.score)::float8, named, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
+SELECT id, number, (found.score / 1e7 / ideal.score)::float8, named, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
 FROM found CROSS JOIN ideal
 
 -- name: keyword_{tier}_in_scope
@@ -259,16 +278,21 @@ WITH {weights}, best AS MATERIALIZED (
     ) AS held
     GROUP BY number, part ORDER BY 3 DESC, number DESC LIMIT %(looked_up)s
 ), found AS (
-    SELECT t.id, number, max(best.score) AS score, bool_or(best.named) AS named
+    SELECT t.id, number, max(best.score) AS score, bool_or(best.named) AS named,
+           bool_or(t.may_have_neighbours) AS may_have_neighbours
     FROM best
-    CROSS JOIN LATERAL (SELECT id FROM {{tier}_table} AS t WHERE t.number = best.number OFFSET 0) AS t
+    CROSS JOIN LATERAL (
+        SELECT id, {{tier}_neighbours} AS may_have_neighbours FROM {{tier}_table} AS t
+        WHERE t.number = best.number OFFSET 0
+    ) AS t
     GROUP BY t.id, number ORDER BY 3 DESC, number DESC LIMIT %(limit)s
 )
 SELECT NULL AS id, NULL AS number, NULL AS score, NULL AS named, weights, counts, mean_terms, ideal.score AS ideal,
-       known, unknown, true AS is_enough, true AS is_exact
+       known, unknown, true AS is_enough, true AS is_exact,
+       (SELECT bool_or(may_have_neighbours) FROM found) IS TRUE AS may_have_neighbours
 FROM asked CROSS JOIN ideal
 UNION ALL
-SELECT id, number, (found.score / 1e7 / ideal.score)::float8, named, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
+SELECT id, number, (found.score / 1e7 / ideal.score)::float8, named, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
 FROM found CROSS JOIN ideal
 
 -- name: vector_{tier}
@@ -325,22 +349,22 @@ LIMIT %(limit)s
 -- name: candidates_{tier}
 -- The texts that either search finds, with the evidence of both for each: the score of its words, and the cosine of its
 -- nearest part. The row without a number has the figures of the whole search; `nearest` counts parts.
-WITH by_keyword AS MATERIALIZED ({keyword_{tier}}), by_vector AS MATERIALIZED ({vector_{tier}})
+WITH by_keyword AS MATERIALIZED ({keyword_{tier}}), by_vector AS MATERIALIZED ({vector_{tier}}), {beside_{tier}}
 {evidence}
 
 -- name: candidates_{tier}_near
 -- The same, with the approximate search.
-WITH by_keyword AS MATERIALIZED ({keyword_{tier}}), by_vector AS MATERIALIZED ({near_{tier}})
+WITH by_keyword AS MATERIALIZED ({keyword_{tier}}), by_vector AS MATERIALIZED ({near_{tier}}), {beside_{tier}}
 {evidence}
 
 -- name: candidates_{tier}_near_in_scope
 -- The same, with the approximate search, if few rows of the pool are visible.
-WITH by_keyword AS MATERIALIZED ({keyword_{tier}_in_scope}), by_vector AS MATERIALIZED ({near_{tier}})
+WITH by_keyword AS MATERIALIZED ({keyword_{tier}_in_scope}), by_vector AS MATERIALIZED ({near_{tier}}), {beside_{tier}}
 {evidence}
 
 -- name: candidates_{tier}_filtered
 -- The same if few rows of the pool are visible.
-WITH by_keyword AS MATERIALIZED ({keyword_{tier}_in_scope}), by_vector AS MATERIALIZED ({filtered_{tier}})
+WITH by_keyword AS MATERIALIZED ({keyword_{tier}_in_scope}), by_vector AS MATERIALIZED ({filtered_{tier}}), {beside_{tier}}
 {evidence}
 
 -- name: neighbours
