@@ -1,6 +1,7 @@
 """Fixtures: a real Postgres, an empty database for each test, an app on a real socket, the real embedding model."""
 
 import gc
+import logging
 import os
 import tempfile
 from collections.abc import AsyncGenerator, Generator
@@ -24,9 +25,10 @@ from tests.support.clock import FakeClock
 from tests.support.forked_run import ForkedRun
 from tests.support.forks import fork_children, parent_of_commands
 from tests.support.kept_servers import KeptDatabase, KeptServer, KeptServers
-from tests.support.logs import kept_log
+from tests.support.logs import kept_log, kept_records
 from tests.support.made import FAST, begin_run, beside, end_run, first_database, made_at, shared_folder
 from tests.support.model_server import ModelServer, model_server
+from tests.support.properties import draw_once
 from tests.support.waiting import PATIENCE
 
 _COLLECTED_TOGETHER = 20_000
@@ -52,7 +54,7 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(ForkedRun(config, config.option.processes))
         if config.args_source is config.ArgsSource.TESTPATHS:
             # One core would have nothing to do while the tests are collected.
-            beside(parent_of_commands, first_database)
+            beside(parent_of_commands, draw_once, first_database)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -265,3 +267,10 @@ def logged() -> Generator[list[str]]:
     """Everything that is logged at debug level, formatted with its traceback."""
     with kept_log() as lines:
         yield lines
+
+
+@pytest.fixture
+def log_records() -> Generator[list[logging.LogRecord]]:
+    """Every record that is logged at its logger's usual level."""
+    with kept_records() as records:
+        yield records

@@ -1,6 +1,7 @@
 """Metrics and readiness: they say how the server is, also while the database is away or refuses writes."""
 
 import asyncio
+import logging
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack
 from typing import LiteralString
@@ -132,7 +133,7 @@ async def test_metrics_of_who_never_read_them_wait_for_the_database(
 
 
 async def test_a_database_whose_disk_is_full_is_not_ready(
-    new_database: KeptDatabase, caplog: pytest.LogCaptureFixture
+    new_database: KeptDatabase, log_records: list[logging.LogRecord]
 ) -> None:
     parts = make_parts(Settings(embedder="none"), Database(new_database.url))
     await new_database.owner.execute(sql.SQL(_REFUSE).format(code=sql.Literal("53100")))
@@ -146,7 +147,7 @@ async def test_a_database_whose_disk_is_full_is_not_ready(
         assert "disk is full" in ready.json()["disk"]
         assert ready.json()["reasons"] == [ready.json()["disk"]]
         assert (await samples(client))["esker_database_writable",] == 0
-    assert [record for record in caplog.records if "not ready" in record.getMessage()]
+    assert [record for record in log_records if "not ready" in record.getMessage()]
 
 
 async def test_a_standby_is_not_ready(new_database: KeptDatabase) -> None:

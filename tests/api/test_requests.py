@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import logging
 import re
 
 import httpx2
@@ -32,7 +33,7 @@ async def test_an_id_that_a_client_gives_is_kept_if_it_is_one(
     assert (answer.headers["x-request-id"] == given) is is_kept
 
 
-async def test_a_fault_is_answered_and_logged_with_the_id_of_the_request(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_fault_is_answered_and_logged_with_the_id_of_the_request(log_records: list[logging.LogRecord]) -> None:
     async def fault(scope: Scope, receive: Receive, send: Send) -> None:
         raise ValueError("Of no use to the client.")
 
@@ -41,7 +42,7 @@ async def test_a_fault_is_answered_and_logged_with_the_id_of_the_request(caplog:
     assert (answer.status_code, answer.headers["content-type"]) == (500, "application/problem+json")
     assert answer.json()["request_id"] == answer.headers["x-request-id"]
     assert "Of no use" not in answer.text
-    [record] = [record for record in caplog.records if record.exc_info]
+    [record] = [record for record in log_records if record.exc_info]
     assert record.getMessage() == "GET /fault failed"
 
 
@@ -71,12 +72,12 @@ async def test_a_request_that_a_stopping_server_ends_is_told_to_come_again() -> 
 
 
 async def test_an_answer_that_says_unavailable_is_logged_with_its_reason(
-    caplog: pytest.LogCaptureFixture,
+    log_records: list[logging.LogRecord],
 ) -> None:
     nowhere = Database("postgresql://x@127.0.0.1:1/x", wait_seconds=0.05)
     parts = make_parts(Settings(embedder="none"), nowhere)
     async with serving_app(make_app(parts)) as url, httpx2.AsyncClient(base_url=url, timeout=PATIENCE) as client:
         answer = await client.get("/v1/memories?project=unsaid")
     assert (answer.status_code, answer.headers["retry-after"]) == (503, "5")
-    [line] = [record.getMessage() for record in caplog.records if record.name == "esker.server.rest.requests"]
+    [line] = [record.getMessage() for record in log_records if record.name == "esker.server.rest.requests"]
     assert line == "GET /v1/memories was answered with 503: The database cannot be reached."

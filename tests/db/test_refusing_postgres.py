@@ -1,5 +1,6 @@
 """Postgres refuses connections or rights: requests, `/readyz` and commands say why, and what to do."""
 
+import logging
 from dataclasses import dataclass
 
 import psycopg
@@ -137,14 +138,14 @@ async def test_a_database_that_takes_no_writes_is_not_migrated(new_database: Kep
         migrate(read_only)
 
 
-def test_an_outage_is_logged_once_for_each_reason(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_outage_is_logged_once_for_each_reason(log_records: list[logging.LogRecord]) -> None:
     reachability = Reachability()
     full = psycopg.OperationalError("connection failed: FATAL:  sorry, too many clients already")
     for error in (full, full, psycopg.OperationalError("connection refused")):
         reachability.failed(error)
     for _ in range(2):
         reachability.succeeded()
-    assert [record.message for record in caplog.records] == [
+    assert [record.getMessage() for record in log_records] == [
         "no connection to the database can be opened: sorry, too many clients already",
         "no connection to the database can be opened: connection refused",
         "connections to the database can be opened again",

@@ -21,6 +21,7 @@ import pytest
 from tests.support.clearing import end_with_parent, ignore_stops
 from tests.support.forks import observe_once
 from tests.support.made import leave_run
+from tests.support.properties import draw_once
 
 _HEAVY = frozenset({"minilm", "meaning", "loads_library"})
 """Fixtures with which a process imports torch, which costs it seconds once; the tests of such files share processes."""
@@ -65,6 +66,7 @@ class ForkedRun:
         # It is emptied once, before any process uses it.
         _temporary(self._config).getbasetemp()
         observe_once()
+        draw_once()
         try:
             count = min(self._count, len(self._light) + len(self._heavy))
             processes = [self._fork(number) for number in range(count)]

@@ -1,4 +1,4 @@
-"""Everything that is logged while a block runs, to look for a word that only memory has."""
+"""Everything that is logged while a block runs: as records, or as text to look for a word that only memory has."""
 
 import logging
 from collections.abc import Generator
@@ -8,6 +8,23 @@ from esker.server.core.config.logs import QUIET
 
 CANARY = "quokkaberry"
 """A word that only memory has."""
+
+
+@contextmanager
+def kept_records() -> Generator[list[logging.LogRecord]]:
+    """Yield every record that is logged at its logger's usual level."""
+    records: list[logging.LogRecord] = []
+
+    class Keeper(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            records.append(record)
+
+    keeper = Keeper()
+    logging.getLogger().addHandler(keeper)
+    try:
+        yield records
+    finally:
+        logging.getLogger().removeHandler(keeper)
 
 
 @contextmanager
