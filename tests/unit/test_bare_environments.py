@@ -42,12 +42,13 @@ def test_without_a_home_directory_the_error_says_to_set_home(read: Callable[[dic
     assert "Set HOME" in (caught.value.hint or "")
 
 
+@pytest.mark.parametrize("given", ["somewhere", ""])
 @pytest.mark.parametrize("read", [Settings.from_environment, ClientSettings.from_environment])
 def test_a_home_that_is_not_an_absolute_path_is_named(
-    read: Callable[[dict[str, str]], object], nameless: None, monkeypatch: pytest.MonkeyPatch
+    read: Callable[[dict[str, str]], object], nameless: None, monkeypatch: pytest.MonkeyPatch, given: str
 ) -> None:
-    monkeypatch.setenv("HOME", "somewhere")
-    with pytest.raises(Misconfigured, match="HOME is 'somewhere', which is not an absolute path"):
+    monkeypatch.setenv("HOME", given)
+    with pytest.raises(Misconfigured, match=f"HOME is {given!r}, which is not an absolute path"):
         read({})
 
 

@@ -23,6 +23,9 @@ def home() -> Path:
 
 def expanded(path: Path) -> Path:
     """Return `path` with a leading `~` or `~user` expanded. Raises Misconfigured if that home is unknown."""
+    # With an empty HOME, Python takes the root directory for the home.
+    if path.parts[:1] == ("~",) and os.environ.get("HOME") == "":
+        raise unknown_home()
     try:
         found = path.expanduser()
     except RuntimeError as error:
@@ -65,7 +68,7 @@ def unknown_home() -> Misconfigured:
     given = os.environ.get("HOME")
     why = (
         f"HOME is {given!r}, which is not an absolute path"
-        if given
+        if given is not None
         else f"HOME is not set, and user id {os.geteuid()} has no entry in /etc/passwd"
     )
     return Misconfigured(
