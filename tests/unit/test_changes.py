@@ -200,3 +200,13 @@ def test_of_two_things_in_one_row_a_change_of_one_replaces_neither() -> None:
 )
 def test_an_order_with_another_value_of_a_known_subject_is_a_change(order: str, known: str, changes: bool) -> None:
     assert changes_value(order, [known]) is changes
+
+
+def test_an_agents_report_overtakes_what_was_told_only_in_the_same_words() -> None:
+    told = row("Emails are sent in batches of 100.")
+    report = "emails are sent in batches of 50{} now."
+    assert said(report.format(""), [told], label=labels.OUTCOME, trust="assistant").replaces == told.id
+    elsewhere = said(report.format(" in the newsletter job"), [told], label=labels.OUTCOME, trust="assistant")
+    assert elsewhere.replaces is None
+    decided = row("Emails are sent in batches of 100.", category="decision")
+    assert said(report.format(""), [decided], label=labels.OUTCOME, trust="assistant").replaces is None

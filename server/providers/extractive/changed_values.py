@@ -5,7 +5,7 @@ from enum import IntEnum
 from esker.server.core.facts.contradiction import denied
 from esker.server.providers.extractive.assertions import Assertion
 from esker.server.providers.extractive.clause_values import Value
-from esker.server.providers.extractive.grammar import places_of_software
+from esker.server.providers.extractive.grammar import grammar_of, places_of_software
 
 # Relations of a value that an order gives.
 _ORDERED = ("uses", "sets")
@@ -46,7 +46,8 @@ def compared(now: Value, then: Value, said: Assertion, other: Assertion) -> Effe
     if not subject or not marked:
         return Effect.NOTHING
     if _are_versions(now, then) and not now.subject:
-        return Effect.UNLIKE if then.thing and not said.corrects else Effect.REPLACES
+        of_part = set(then.thing) - grammar_of(other.statement).whole
+        return Effect.UNLIKE if of_part and not said.corrects else Effect.REPLACES
     if now.lacks_verb or then.lacks_verb:
         # A verb that is not known counts as a term of the subject.
         nested = former and (former < subject or subject < former)
@@ -177,10 +178,10 @@ def are_two_things(one: Value, other: Value) -> bool:
 
 def related(one: frozenset[str], other: frozenset[str]) -> bool:
     """Whether two subjects share a term; of pairs of characters, they share at least half of the smaller one's."""
-    shared = {term for term in one for again in other if term == again or _is_form(term, again)}
+    shared = {term for term in one for again in other if term == again or is_form(term, again)}
     return bool(shared) and (any(term < _FIRST_CJK for term in shared) or 2 * len(shared) >= min(len(one), len(other)))
 
 
-def _is_form(term: str, other: str) -> bool:
+def is_form(term: str, other: str) -> bool:
     """Whether one term begins with the other, as "Chefin" with "Chef"."""
     return min(len(term), len(other)) >= _STEM and (term.startswith(other) or other.startswith(term))

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from esker.server.providers.extractive.grammar import Grammar
 from esker.server.providers.extractive.segments import VERBS, Segment
@@ -166,7 +167,7 @@ class ClauseValues:
             return []  # "my train to Basel is at 8:14", "make it Friday at 8"
         goals = [one for one in by_kind if one[0].kind == "to"]
         if not goals and kinds & {"changes", "sets"}:
-            goals = [one for one in by_kind if one[0].kind == "at"]
+            goals = _before_change([one for one in by_kind if one[0].kind == "at"], self.segments)
         if not goals and "changes" in kinds:
             goals = [one for one in by_kind if one[0].kind == "for" and one[1] == "date"]  # "extended until the 23rd"
         return goals[:1]
@@ -175,6 +176,12 @@ class ClauseValues:
 def terms_of(grammar: Grammar, segments: Iterable[Segment]) -> frozenset[str]:
     """Return the terms of segments."""
     return frozenset(term for segment in segments for term in grammar.terms(segment.text))
+
+
+def _before_change(places: Sequence[_Kinded], segments: Sequence[Segment]) -> list[_Kinded]:
+    """Return the places directly before a verb of change, if there are some: "bei X auf Y umgestiegen"; else all."""
+    followed = [one for one, verb in pairwise(segments) if verb.kind == "changes"]
+    return [place for place in places if any(place[0] is one for one in followed)] or list(places)
 
 
 def _verbless(by_kind: Sequence[_Kinded], *, is_chosen: bool) -> Sequence[_Kinded]:

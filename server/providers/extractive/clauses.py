@@ -16,7 +16,7 @@ from esker.server.providers.extractive.value_kinds import amount_at
 
 # Kinds of segments beside which "from" precedes a former value.
 _LEAVES = frozenset(("changes", "becomes", "inherits", "to", "puts", "sets"))
-_CLAUSE = re.compile(
+CLAUSE = re.compile(
     r"[,;:!?()—–][\s]+|(?<!\d)(?<!\b[A-Z][a-z])[.…]\s+|[，。；：！？、（）]|\s[—–-]\s|\s?(?:->|→)\s?|[.)]+$"
 )
 _DASH = re.compile(r"\s[—–-]\s")
@@ -46,7 +46,7 @@ class ClauseReader:
         is_choice = grammar.cue["undecided"].search(statement) is not None
         self.open = ("choice" if is_choice else "plan") if asserts and (is_choice or is_planned) else ""
         self.firm = asserts and not self.open
-        for clause in _CLAUSE.split(grammar.cue["corrects"].sub(" ", statement)):
+        for clause in CLAUSE.split(grammar.cue["corrects"].sub(" ", statement)):
             if grammar.cue["unsure"].search(clause) and not is_planned:
                 # A clause behind a condition or a plan depends on it; a clause before it does not.
                 if self.firm and not (self.values or self.given_up):

@@ -71,6 +71,7 @@ class Grammar:
         self.cue = {name: _pattern(_lists(name, language)) for name in _CUES}
         self.copula = _lists("dash", language)
         self.many = frozenset(self.terms(" ".join(_lists("many", language))))
+        self.whole = frozenset(self.terms(" ".join(_lists("whole", language))))
         showing = keyed("assertions.attributes", language)
         self.attributes = [
             (key, _pattern([word for word in showing if showing[word] == key])) for key in sorted({*showing.values()})

@@ -17,6 +17,7 @@ from esker.server.core.records import Trust
 from esker.server.providers.extractive.assertions import Assertion
 from esker.server.providers.extractive.changed_values import Effect, are_two_things, compared, related, same_kind
 from esker.server.providers.extractive.clause_values import Value
+from esker.server.providers.extractive.frames import in_same_frame
 from esker.server.providers.extractive.grammar import places_of_software
 from esker.server.providers.extractive.lone_values import nearest
 from esker.server.providers.extractive.taking_back import AGENTS_RULES, PERSONS_RULES
@@ -44,6 +45,9 @@ def effects(said: Assertion, earlier: Sequence[Told], *, by_agent: bool = False)
     found: list[tuple[Effect, Assertion]] = []
     for trust, other in reversed(earlier):
         effect = Effect.REPLACES if other in moved else _effect(said, other, by_agent=by_agent)
+        if by_agent and trust == "user":
+            found += [(Effect.REPLACES, other)] if _overtakes(said, other) else []
+            continue
         moves_on = by_agent and not effect and _is_comparable(said, other) and _moves_on(said, other)
         if moves_on:
             effect = Effect.REPLACES
@@ -55,6 +59,11 @@ def effects(said: Assertion, earlier: Sequence[Told], *, by_agent: bool = False)
         return found
     answered = nearest(said, [other for trust, other in reversed(earlier) if trust == "user"])
     return [(Effect.REPLACES, answered)] if answered and _is_comparable(said, answered) else found
+
+
+def _overtakes(said: Assertion, other: Assertion) -> bool:
+    """Whether an agent reports, in the words of a person, that the value which they told is another one now."""
+    return said.marked and _is_comparable(said, other) and in_same_frame(said, other) == Effect.REPLACES
 
 
 def _is_report(said: Assertion) -> bool:
@@ -101,9 +110,11 @@ def _effect(said: Assertion, other: Assertion, *, by_agent: bool) -> Effect:
     # If a row is about two things, one of them may still hold.
     held = [then for then, one in by_value.items() if one < effect and not then.lacks_verb]
     kept = any(then.subject and not then.subject & changed for then in held)
-    if not effect and _may_change(said, other):
+    if kept and changed and effect:
         return Effect.UNLIKE
-    return Effect.UNLIKE if kept and changed and effect else effect
+    if not effect and _may_change(said, other):
+        effect = Effect.UNLIKE
+    return max(effect, in_same_frame(said, other))
 
 
 def _may_change(said: Assertion, other: Assertion) -> bool:

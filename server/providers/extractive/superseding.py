@@ -32,7 +32,7 @@ _MOST_REPLACED = 3
 # most terms, and as many of the last. Higher values find more and take longer.
 _MOST_SHARING, _MOST_ALIKE = 100, 20
 # Relations of a value that an order fixes.
-_FIXING = ("uses", "sets", "at", "to")
+_FIXING = ("uses", "sets", "at", "to", "is")
 # Relations of a value that a statement gives; of "start" it is a person who has a task.
 _STATING = ("is", "uses", "at", "start")
 _LETTER = re.compile(rf"[^\W{CJK}]")
@@ -48,23 +48,27 @@ def with_replaced(facts: Sequence[Fact], previous: Sequence[Memory]) -> list[Fac
         if _asserts(row):
             earlier.add(row.trust, in_context(read_assertion(row.id, row.content)))
     contents = {row.id: row.content for row in previous}
+    told = {row.id for row in previous if row.trust == "user" and row.category == "fact"}
     judged: list[Fact] = []
     for fact in facts:
         said = read_assertion(fact.content, fact.content) if _asserts(fact) else None
         if said is None:
             judged.append(fact)
             continue
+        # A report of work that was done overtakes what a person told, and no decision of theirs.
+        reports = fact.trust == "assistant" and fact.category == "outcome" and not fact.tentative
         # Rows that were said later exist if a slice is observed again.
         later = {row.id for row in previous if row.said_at > fact.said_at}
         replaceable: list[Told] = [
             (trust, other)
             for trust, other in earlier.like(said)
-            if other.name not in later and _may_replace(fact, said, trust)
+            if other.name not in later and (_may_replace(fact, said, trust) or (reports and other.name in told))
         ]
         new, quoted = _with_effect(fact, said, replaceable, contents)
         cited = {seq for other in judged if other.content in quoted for seq in other.source_seqs}
         judged.append(replace(new, source_seqs=tuple(sorted({*fact.source_seqs, *cited}))))
         earlier.add(fact.trust, in_context(read_assertion(new.content, new.content)))
+        told |= {new.content} if fact.trust == "user" and fact.category == "fact" else set()
     return judged
 
 

@@ -1,6 +1,7 @@
 """Recognizes the kind of a value by its form: a date, a time of day, an amount of a unit, a name or a word."""
 
 import re
+from dataclasses import dataclass
 from functools import lru_cache
 
 from esker.server.core.words.lists import any_of, keyed, whole, words
@@ -33,9 +34,18 @@ _NAME = re.compile(
 )
 # A number of things that no list of units has: "200 rows".
 _COUNT = re.compile(r"\d[\d.,]* ([a-zà-öø-ÿ]{3,})")
+_BESIDE_NUMBER = re.compile(any_of([*words("assertions.now"), *words("assertions.also"), *words("assertions.breaks")]))
 _DIGITS, _LETTERS = re.compile(r"\d+"), re.compile(r"[^\W\d_]+")
 _LATIN = re.compile(r"[A-Za-z]")
 _IN_CJK = re.compile(f"[{CJK}]")
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """An amount, date or time of day in a text, and its kind."""
+
+    text: str
+    kind: str
 
 
 def with_joined_days(text: str) -> str:
@@ -68,6 +78,20 @@ def amount_at(text: str) -> str:
     """Return the amount, date or time of day that a text begins with, or nothing."""
     found = next(filter(None, (pattern.match(text) for pattern in (_CLOCK, _DATE, _AMOUNT))), None)
     return found[0].strip() if found else ""
+
+
+def amounts_in(text: str) -> list[Spot]:
+    """Return the amounts, dates and times of day of a text; a number with the noun behind it."""
+    spots: list[Spot] = []
+    text = text.rstrip(".。")  # "at 3." is no ordinal
+    for pattern in (_CLOCK, _DATE, _COUNT, _AMOUNT):
+        for found in pattern.finditer(text):
+            if pattern is _COUNT and _BESIDE_NUMBER.fullmatch(found[1]):
+                continue  # "batches of 50 now"
+            amount = found[0].strip()
+            spots.append(Spot(amount, kind_of(amount)))
+            text = text[: found.start()] + " " * len(found[0]) + text[found.end() :]
+    return spots
 
 
 def form_of(text: str) -> str:
