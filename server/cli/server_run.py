@@ -19,7 +19,7 @@ from esker.server.cli.catching_up import catch_up
 from esker.server.cli.output import print_json, say
 from esker.server.cli.server_resources import ServerResources
 from esker.server.cli.worker_process import keep_worker
-from esker.server.core.config.client_settings import ClientSettings
+from esker.server.core.config.client_settings import excluded
 from esker.server.core.config.settings import Settings
 from esker.server.core.errors import EskerError, Misconfigured
 from esker.server.core.stop_signals import stop_signals
@@ -55,7 +55,7 @@ async def run(resources: ServerResources, *, as_json: bool) -> None:
         parts = replace(parts, worker=WorkerHealth())
     await _require_keys(parts, resources.database_url)
     started = asyncio.Event()
-    app = make_app(parts, resources.local_token, lambda: ClientSettings.from_environment(os.environ).exclude)
+    app = make_app(parts, resources.local_token, lambda: excluded(os.environ))
     server = ServerWithoutSignals(
         server_config(
             app,

@@ -30,6 +30,8 @@ _DIRECTORY = re.compile(
     r"|Workspace Directories:\*\*\n\s*- (/[^\n]+)",
     re.IGNORECASE,
 )
+# Each match has one of these words.
+_DIRECTORY_WORDS = ("working directory:", "cwd", "workspace directories:")
 
 
 def caller_of(headers: Mapping[str, str], document: JsonObject, instructions: Sequence[str]) -> Caller:
@@ -86,9 +88,22 @@ def _session(headers: Mapping[str, str], document: JsonObject) -> str | None:
 
 def _directory(instructions: Sequence[str]) -> str | None:
     for text in instructions:
-        if found := _DIRECTORY.search(text):
+        start = _directory_line(text)
+        if start is not None and (found := _DIRECTORY.search(text, start)):
             return next(filter(None, found.groups())).strip()
     return None
+
+
+def _directory_line(text: str) -> int | None:
+    """Return where the line begins from which on a directory may be named; None if there is none.
+
+    The pattern alone takes a millisecond for the instructions of an agent.
+    """
+    lowered = text.lower()
+    places = [place for word in _DIRECTORY_WORDS if (place := lowered.find(word)) >= 0]
+    if not places:
+        return None
+    return max(0, text.rfind("\n", 0, min(places))) if len(lowered) == len(text) else 0
 
 
 def _codex_turn(headers: Mapping[str, str]) -> JsonObject:

@@ -65,9 +65,19 @@ def tokens_of(turns: Sequence[KnownTurn]) -> list[int]:
     return [_tokens(turn) for turn in turns]
 
 
-def _tokens(turn: KnownTurn) -> int:
+def uncounted_characters(turns: Sequence[KnownTurn]) -> int:
+    """Return the characters of the turns whose tokens are not remembered."""
+    keys = map(_key, turns)
+    return sum(key[1] for key in keys if key not in _known_tokens)
+
+
+def _key(turn: KnownTurn) -> tuple[str, int]:
     # Clients shorten old results, which keep the ids of their calls.
-    key = turn.id, characters([*turn.content])
+    return turn.id, characters([*turn.content])
+
+
+def _tokens(turn: KnownTurn) -> int:
+    key = _key(turn)
     known = _known_tokens.get(key)
     if known is None:
         known = _known_tokens[key] = content_tokens([*turn.content])

@@ -20,6 +20,7 @@ from esker.server.gateway.history import (
     starts,
     tail_tokens,
     tokens_of,
+    uncounted_characters,
 )
 from esker.server.gateway.identity import KnownTurn
 from esker.server.gateway.json_spans import items, members, without_items
@@ -41,6 +42,9 @@ _MOST_SESSIONS = 500
 _NEAR_SHARE = 0.75
 # The share of the budget from which on the tail moves after a pause in which the provider's cache has ended.
 _COLD_SHARE = 0.5
+
+# Characters up to which their tokens are counted in less time than another thread takes to begin.
+_FEW_CHARACTERS = 8_192
 
 _Value = TypeVar("_Value")
 
@@ -164,7 +168,8 @@ class Prompts:
             self._starts.note(session.id, await last_evicted(parts, who.pool_id, session.id))
         start = _place_of(turns, self._starts[session.id])
         budget = parts.settings.gateway_history_tokens
-        tail = await asyncio.to_thread(tail_tokens, turns, start or 0)
+        is_quick = uncounted_characters(turns[start or 0 :]) <= _FEW_CHARACTERS
+        tail = tail_tokens(turns, start or 0) if is_quick else await asyncio.to_thread(tail_tokens, turns, start or 0)
         is_cold = self._cache_life.has_ended(session.id, request.text)
         if tail > (_COLD_SHARE * budget if is_cold else budget):
             observed = await _observed(parts, who, session, turns, start or 0)

@@ -59,11 +59,19 @@ class ClientSettings:
             # Files with Windows line ends leave a carriage return.
             key=given.get("key", "").strip() or KeptKeys(folder).key(url),
             state_dir=folder,
-            exclude=(*_exclusions(given.get("exclude", "")), *ExclusionList(folder).patterns()),
+            exclude=excluded(environ),
             hook_recall=given.get("hook_recall", cls.hook_recall),
             hook_seconds=_seconds(given.get("hook_seconds", f"{cls.hook_seconds}")),
             hook_elsewhere=given.get("hook_elsewhere", cls.hook_elsewhere),
         )
+
+
+def excluded(environ: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the patterns of excluded projects and directories, also those in the state directory.
+
+    Raises Misconfigured for a pattern that is not valid.
+    """
+    return (*_exclusions(environ.get(variable("exclude"), "")), *ExclusionList(state_dir(environ)).patterns())
 
 
 def _seconds(text: str) -> float:
