@@ -11,7 +11,7 @@ import pytest
 from tests.support.api import until
 from tests.support.kept_servers import KeptServer
 from tests.support.upstream import Said, Upstream, messages_stream
-from tests.support.waiting import PATIENCE
+from tests.support.waiting import PATIENCE, eventually
 
 SESSION = "0b6f1c1e-0000-4000-8000-000000000001"
 CLAUDE = {
@@ -421,7 +421,11 @@ async def used(agent: httpx2.AsyncClient, session: str, calls: int) -> None:
 
 @pytest.mark.parametrize("mode", ["watch", "pack"])
 async def test_a_conversation_without_a_name_begins_once_wherever_its_requests_come_meanwhile(
-    agent: httpx2.AsyncClient, other_agent: httpx2.AsyncClient, provider: Upstream, mode: str
+    agent: httpx2.AsyncClient,
+    other_agent: httpx2.AsyncClient,
+    gateway_server: KeptServer,
+    provider: Upstream,
+    mode: str,
 ) -> None:
     gate = asyncio.Event()
     answers = [b"".join(messages_stream(text("Hello."), number=number)) for number in range(5)]
@@ -434,6 +438,9 @@ async def test_a_conversation_without_a_name_begins_once_wherever_its_requests_c
     # A client repeats its first request, which it has got no answer to.
     asking = [asyncio.create_task(ask(agent, ("user", "Hi."))) for _ in range(3)]
     [session] = (await until(agent, "/v1/sessions", lambda listed: listed["sessions"]))["sessions"]
+    # The session is listed a moment before its history is stored, by which the other server finds it.
+    owner = gateway_server.database.owner
+    await eventually(lambda: owner.execute("SELECT FROM session_histories"), lambda found: found.rowcount)
     asking.append(asyncio.create_task(ask(other_agent, ("user", "Hi."))))
     while len(provider.arrived) < len(asking):
         await asyncio.wait_for(provider.came.wait(), PATIENCE)
