@@ -1,6 +1,7 @@
 """Connections that go silent: nothing waits for them for ever, and the next request gets another connection."""
 
 import asyncio
+import select
 import time
 from collections.abc import AsyncGenerator
 from contextlib import suppress
@@ -65,12 +66,14 @@ async def test_a_slow_statement_may_be_waited_for(network: SilentNetwork, pool_i
 
 async def test_a_process_that_was_busy_hangs_up_on_no_answer(database_url: str, pool_id: str) -> None:
     async with Database(database_url, connections=1) as database, database.tenant(pool_id) as connection:
-        with connection.waiting(0.05):
-            asked = asyncio.create_task(connection.execute("SELECT pg_sleep(0.02), 1 AS one"))
+        with connection.waiting(0.5):
+            asked = asyncio.create_task(connection.execute("SELECT pg_sleep(0.05), 1 AS one"))
             await asyncio.sleep(0.01)
-            time.sleep(0.3)  # noqa: ASYNC251 - as if other work had kept the event loop
+            # As if other work had kept the event loop until the answer was there and the wait was over.
+            select.select([connection.pgconn.socket], [], [])
+            time.sleep(0.5)  # noqa: ASYNC251
             await asked
-            assert await (await connection.execute(ONE)).fetchone() == (1,), "the connection is still open"
+        assert await (await connection.execute(ONE)).fetchone() == (1,), "the connection is still open"
 
 
 async def test_connections_that_postgres_has_ended_are_not_handed_out(database_url: str, owner_url: str) -> None:
