@@ -19,12 +19,13 @@ from evals.retrieval.formats.beam import read_beam
 from evals.retrieval.formats.locomo import read_locomo
 from evals.retrieval.formats.madial import read_madial_en, read_madial_zh
 from evals.retrieval.formats.qmsum import read_qmsum
+from evals.retrieval.formats.realtalk import read_realtalk
 from evals.retrieval.metrics import percentile
 from evals.retrieval.report import document, show
 from evals.retrieval.storing import StoredAs, StoredDataSet, store
 from evals.serving import connected
 
-Format = Literal["simple", "beam", "locomo", "madial-en", "madial-zh", "qmsum"]
+Format = Literal["simple", "beam", "locomo", "madial-en", "madial-zh", "qmsum", "realtalk"]
 
 READERS: dict[Format, Callable[[Path], DataSet]] = {
     "simple": read_simple,
@@ -33,6 +34,7 @@ READERS: dict[Format, Callable[[Path], DataSet]] = {
     "madial-en": read_madial_en,
     "madial-zh": read_madial_zh,
     "qmsum": read_qmsum,
+    "realtalk": read_realtalk,
 }
 ARMS: tuple[Ranking, ...] = ("keyword", "vector", "fused", "full")
 

@@ -13,6 +13,7 @@ from evals.retrieval.formats.beam import read_beam
 from evals.retrieval.formats.locomo import read_locomo
 from evals.retrieval.formats.madial import read_madial_en, read_madial_zh
 from evals.retrieval.formats.qmsum import read_qmsum
+from evals.retrieval.formats.realtalk import read_realtalk
 
 TRIP = """\
 {"conversation": "trip"}
@@ -250,4 +251,52 @@ def test_locomo_evidence_is_read_in_every_spelling_and_unknown_turns_are_counted
         ("adversarial", (), False),
         ("open-domain", (), True),
     ]
-    assert data.remarks == ("3 citations of unknown turns were left out: D9:9, D:11:26, D",)
+    assert data.remarks == ("citations of unknown turns, left out: 3 (such as D9:9, D:11:26, D)",)
+
+
+# REALTALK ------------------------------------------------------------------------------------------------------------
+
+REALTALK = {
+    "name": {"speaker_1": "Mia", "speaker_2": "Tom"},
+    "session_2": [
+        {"speaker": "Mia", "dia_id": f"D2:{n}", "clean_text": f"Tile {n}.", "date_time": f"02.01.2024, 09:0{n}:30"}
+        for n in (1, 2, 4)
+    ],
+    "session_2_date_time": "02.01.2024, 09:00:00",
+    "session_1": [
+        {
+            "speaker": "Tom",
+            "dia_id": "D1:1",
+            "clean_text": "Look!",
+            "date_time": "29.12.2023, 22:42:04",
+            "blip_caption": "a blue vase",
+        }
+    ],
+    "events_session_1": {},
+    "qa": [
+        {"question": "Which tiles?", "answer": "", "evidence": ["D2:1-D2:3", "D1:1."], "category": 1},
+        {"question": "Which vase?", "answer": "", "evidence": ["D1:1;D2:4"], "category": 3},
+    ],
+}
+
+
+def test_a_realtalk_chat_has_the_time_of_each_message(tmp_path: Path) -> None:
+    dumped(tmp_path / "Chat_2.json", REALTALK)
+    dumped(tmp_path / "Chat_1.json", {**REALTALK, "qa": []})
+    first, second = checked(read_realtalk(tmp_path)).conversations
+    assert (first.id, second.id) == ("Chat_1", "Chat_2")
+    assert [(turn.id, turn.session, turn.words) for turn in second.turns[:2]] == [
+        ("D1:1", "1", "Tom: Look! [shows a picture: a blue vase]"),
+        ("D2:1", "2", "Mia: Tile 1."),
+    ]
+    assert [turn.said_at for turn in second.turns[:2]] == [
+        datetime(2023, 12, 29, 22, 42, 4, tzinfo=UTC),
+        datetime(2024, 1, 2, 9, 1, 30, tzinfo=UTC),
+    ]
+
+
+def test_a_range_of_realtalk_cites_each_of_its_turns_that_is_there(tmp_path: Path) -> None:
+    data = read_realtalk(dumped(tmp_path / "Chat_1.json", REALTALK))
+    [chat] = data.conversations
+    assert [query.evidence for query in chat.queries] == [("D2:1", "D2:2", "D1:1"), ("D1:1", "D2:4")]
+    assert data.remarks == ("citations of unknown turns, left out: 1 (such as D2:3)",)
