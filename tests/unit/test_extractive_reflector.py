@@ -199,6 +199,14 @@ OTHER_THINGS = {
         "User asked what would happen with 14 days for the copies of the shop.",
     ),
     "another page": ("The admin page is on port 9000.", "The metrics page moved to port 9100."),
+    "another place": (
+        "The importer sends batches of 100.",
+        "The importer sends batches of 50 in the newsletter job now.",
+    ),
+    "an environment in French": (
+        "Les logs sont conservés 30 jours.",
+        "Sur la recette, les logs sont conservés 7 jours maintenant.",
+    ),
     "a narrower case": ("The upload limit is 10 MB.", "The upload limit for guests is 5 MB."),
     "a condition": ("The gateway timeout is 30 seconds.", "If the gateway timeout is 45 seconds, the export works."),
     "a question": ("The base delay is 400 ms.", "Should the base delay be 200 ms?"),

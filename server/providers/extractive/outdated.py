@@ -3,8 +3,8 @@
 A row outdates an earlier one if both are about the same thing and differ in one value of one kind: "VLAN 30" and "VLAN
 38", "before_page" and "page_ready". It must have the right to: a ruling and a row of high priority are outdated only
 by a speaker of at least the same trust, other rows also by the assistant. Two rows that also name different things
-("staging" and "production" with a value each) are about different things, and a row that says more than its value
-stays. In doubt nothing is outdated.
+("staging" and "production" with a value each) are about different things, as is a row that holds only where the older
+one names no such place. A row that says more than its value stays. In doubt nothing is outdated.
 """
 
 import re
@@ -105,7 +105,7 @@ def _has_the_right(newer: Memory, older: Memory) -> bool:
 
 def _gives_another_value(newer: RowParts, older: RowParts) -> bool:
     """Whether a ruling or a change states another value of the same thing, or a measurement is repeated."""
-    if newer.is_limited or not (newer.changes or _is_same_measurement(newer, older)):
+    if newer.is_limited or newer.scope - older.said or not (newer.changes or _is_same_measurement(newer, older)):
         return False
     if newer.is_marked and _is_same_sentence(newer, older):
         return True

@@ -14,7 +14,7 @@ from esker.server.core.text.languages import ENGLISH, STOP_WORDS, language_of
 from esker.server.core.text.terms import terms
 from esker.server.core.words.lists import Cue, any_of, words
 from esker.server.providers.extractive import cues
-from esker.server.providers.extractive.assertions import read_assertion
+from esker.server.providers.extractive.assertions import Assertion, read_assertion
 from esker.server.providers.extractive.passed_over import is_question
 from esker.server.providers.extractive.values import Values, read_values
 
@@ -107,7 +107,17 @@ class RowParts:
     @cached_property
     def is_firm(self) -> bool:
         """Whether the row is asserted by its speaker, without a condition."""
-        return read_assertion(self.memory.id, self.memory.content).firm
+        return self._assertion.firm
+
+    @cached_property
+    def scope(self) -> frozenset[str]:
+        """The terms of where or for what the row holds, without those of its values."""
+        read = self._assertion
+        return read.scope.difference(*(value.terms for value in read.values), *map(terms, self.values.texts))
+
+    @cached_property
+    def _assertion(self) -> Assertion:
+        return read_assertion(self.memory.id, self.memory.content)
 
     @cached_property
     def says_change(self) -> bool:
