@@ -22,13 +22,15 @@ from evals.retrieval.storing import store
 from evals.serving import connected
 
 WeightsOf = Callable[[AskedQuestion], Weights]
-_WORDS, _MEANING = np.array([1.0, 0.0, 0.0, 0.0]), np.array([0.0, 1.0, 0.0, 0.0])
+_WORDS, _MEANING = np.array([1.0, 0.0, 0.0]), np.array([0.0, 1.0, 0.0])
 
 
 def ranking(
     beam: Annotated[Path | None, typer.Option(exists=True, help="The folder of BEAM's chats.")] = None,
     madial: Annotated[Path | None, typer.Option(exists=True, help="The folder of MADial-Bench.")] = None,
     qmsum: Annotated[Path | None, typer.Option(exists=True, help="A file or a folder of QMSum.")] = None,
+    locomo: Annotated[Path | None, typer.Option(exists=True, help="The file of LoCoMo.")] = None,
+    realtalk: Annotated[Path | None, typer.Option(exists=True, help="The folder of REALTALK's chats.")] = None,
     conversations: Annotated[
         int | None, typer.Option(min=1, help="Only this many conversations of each set, from the first.")
     ] = None,
@@ -39,7 +41,14 @@ def ranking(
     json_file: JsonOption = None,
 ) -> None:
     """Fit the weights of evidence in recall to published questions, and measure them on held-out ones."""
-    paths: dict[Format, Path | None] = {"beam": beam, "madial-en": madial, "madial-zh": madial, "qmsum": qmsum}
+    paths: dict[Format, Path | None] = {
+        "beam": beam,
+        "madial-en": madial,
+        "madial-zh": madial,
+        "qmsum": qmsum,
+        "locomo": locomo,
+        "realtalk": realtalk,
+    }
     sets = [
         replace(
             checked(part_of(READERS[name](path), conversations=conversations, queries=queries, seed=seed)), name=name
@@ -48,7 +57,7 @@ def ranking(
         if path
     ]
     if not sets:
-        raise InvalidInput("There is nothing to fit to.", hint="Name a data set: --beam, --madial or --qmsum.")
+        raise InvalidInput("There is nothing to fit to.", hint="Name a data set, such as --qmsum.")
     asked = [one for data in sets for one in _asked(data, number)]
     parts, sets_of = folds(asked, number, seed), by_set(asked)
     in_folds, without_set = held_out(asked, parts), held_out(asked, sets_of) if len(sets) > 1 else {}
@@ -81,13 +90,12 @@ def _asked(data: DataSet, number: int) -> list[AskedQuestion]:
 
 
 def _as_weights(known: EvidenceWeights) -> Weights:
-    meaning = known.deviation
-    return np.array([1.0, meaning, known.neighbour_words, meaning * known.neighbour_meaning])
+    return np.array([1.0, known.deviation, known.neighbour_words])
 
 
 def _from_weights(weights: Weights) -> EvidenceWeights:
-    _, meaning, near_words, near_meaning = (float(each) for each in weights)
-    return EvidenceWeights(round(meaning, 4), round(near_words, 4), round(near_meaning / meaning, 4))
+    _, meaning, near_words = (float(each) for each in weights)
+    return EvidenceWeights(round(meaning, 4), round(near_words, 4))
 
 
 def _show(figures: Mapping[str, Mapping[str, Quality]], of_folds: Sequence[Weights], new: Weights) -> None:

@@ -16,7 +16,7 @@ from evals.retrieval.dataset import Conversation, DataSet, DataSetQuery
 from evals.retrieval.storing import StoredDataSet
 from evals.serving import Server
 
-FEATURES = ("words", "meaning", "words of neighbours", "meaning of neighbours")
+FEATURES = ("words", "meaning", "words of neighbours")
 """The columns of a question's evidence. Meaning is in deviations, times the calibrated weight of the text's script."""
 
 
@@ -96,7 +96,6 @@ def _with_neighbours(conversation: Conversation, place: int, own: Mapping[str, t
     """Return the evidence of a turn and of the turns beside it in its sitting."""
     turn = conversation.turns[place]
     beside = [conversation.turns[other] for other in (place - 1, place + 1) if 0 <= other < len(conversation.turns)]
-    near = [own[other.id] for other in beside if other.session == turn.session and other.id in own]
+    near = [own[other.id][0] for other in beside if other.session == turn.session and other.id in own]
     share = share_of_neighbours(estimate_tokens(turn.words))
-    words, meaning = own[turn.id]
-    return words, meaning, share * sum(w for w, _ in near), share * sum(max(0.0, m) for _, m in near)
+    return *own[turn.id], share * sum(near)

@@ -274,13 +274,11 @@ def test_with_a_model_that_knows_nothing_of_a_language_the_floor_is_that_of_word
     assert Scale(Calibration(0.5, 0.1, 0.0), 1_000).relevance(Signals(0.07, 0.5)) == pytest.approx(1.0)
 
 
-def test_a_neighbour_adds_the_shares_of_its_words_and_its_meaning_that_the_file_of_weights_says() -> None:
-    scale, weights = Scale(ENGLISH, 1_000), evidence_weights()
-    assert scale.around([Signals(0.4, ENGLISH.mean)], tokens=50) == pytest.approx(weights.neighbour_words * 0.4)
-    three_deviations = Signals(0.0, ENGLISH.mean + 3 * ENGLISH.deviation)
-    meaning = weights.neighbour_meaning * 3 * weights.deviation
-    assert scale.around([three_deviations], tokens=50) == pytest.approx(meaning)
-    assert scale.around([three_deviations], tokens=100) == pytest.approx(meaning / 2)
+def test_a_neighbour_adds_the_share_of_its_words_that_the_file_of_weights_says_and_nothing_of_its_meaning() -> None:
+    scale, share = Scale(ENGLISH, 1_000), evidence_weights().neighbour_words
+    near = Signals(0.4, ENGLISH.mean + 3 * ENGLISH.deviation)
+    assert scale.around([near, Signals(0.0, 0.9)], tokens=50) == pytest.approx(share * 0.4)
+    assert scale.around([near], tokens=100) == pytest.approx(share * 0.2)
 
 
 def test_repeating_the_words_of_a_query_counts_up_to_one_and_a_half_times_them() -> None:

@@ -13,13 +13,12 @@ FILE = Path(__file__).with_suffix(".toml")
 class EvidenceWeights:
     """How much each kind of evidence counts.
 
-    `deviation` is the keyword evidence, as a share, that equals one deviation of the cosine. `neighbour_words` and
-    `neighbour_meaning` are the shares of a neighbour's keyword and vector evidence that are added to a short text.
+    `deviation` is the keyword evidence, as a share, that equals one deviation of the cosine. `neighbour_words` is the
+    share of a neighbour's keyword evidence that is added to a short text.
     """
 
     deviation: float
     neighbour_words: float
-    neighbour_meaning: float
 
 
 def read_weights(file: Path) -> EvidenceWeights:

@@ -121,12 +121,12 @@ class Scale:
         return relevance if own.cosine is not None else max(relevance, min(1.0, by_words))
 
     def around(self, neighbours: Iterable[Signals], tokens: int) -> float:
-        """Return the evidence that neighbours add to a text of `tokens` tokens; those of neighbours add nothing."""
-        return share_of_neighbours(tokens) * sum(
-            _WEIGHTS.neighbour_words * self._words(signals)
-            + _WEIGHTS.neighbour_meaning * max(0.0, self._meaning(signals))
-            for signals in neighbours
-        )
+        """Return the evidence that the words of neighbours add to a text of `tokens` tokens.
+
+        Their meaning adds none: what is said next is near the question too, and so pushed up the turns beside it.
+        """
+        words = sum(map(self._words, neighbours))
+        return share_of_neighbours(tokens) * _WEIGHTS.neighbour_words * words
 
     @property
     def _weight(self) -> float:
