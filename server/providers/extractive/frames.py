@@ -4,13 +4,17 @@ The grammar of clauses reads a value only beside verbs that it knows. Here two s
 words of the earlier one but its amount return in the new one, whose clause adds no other word to its own amount.
 """
 
+import re
+
+from esker.server.core.text.languages import ENGLISH, STOP_WORDS, language_of
 from esker.server.providers.extractive import cues
 from esker.server.providers.extractive.assertions import Assertion
 from esker.server.providers.extractive.changed_values import Effect, is_form
 from esker.server.providers.extractive.clauses import CLAUSE
 from esker.server.providers.extractive.grammar import Grammar, grammar_of
-from esker.server.providers.extractive.value_kinds import Spot, amounts_in
+from esker.server.providers.extractive.value_kinds import Spot, amounts_in, has_unit
 
+_LAST_WORD = re.compile(r"([^\W\d_]+)[ ]?\Z")
 # Kinds of segments of a clause that gives up or denies its amount.
 _DENYING = frozenset(("gone", "not", "instead", "replaces"))
 
@@ -58,7 +62,7 @@ def _has_frame(said: Assertion, other: Assertion, now: Spot, then: Spot) -> bool
 
 def _exchanged(said: Assertion, other: Assertion) -> list[tuple[Spot, Spot]]:
     """Return the amounts of both that can be exchanged: each is the only one of its kind besides the other's."""
-    earlier, new = amounts_in(other.statement), amounts_in(said.statement)
+    earlier, new = (_values_of(one.statement) for one in (other, said))
     known = {then.text for then in earlier}
     pairs: list[tuple[Spot, Spot]] = []
     for then in earlier:
@@ -66,6 +70,17 @@ def _exchanged(said: Assertion, other: Assertion) -> list[tuple[Spot, Spot]]:
         if len(alike) == 1 and sum(one.kind == then.kind for one in earlier) == 1:
             pairs += [(now, then) for now in alike.values()]
     return pairs
+
+
+def _values_of(text: str) -> list[Spot]:
+    """Return the amounts of a text without the numbers of things, such as "module 7", which stand behind their noun."""
+    small = STOP_WORDS[language_of(text) or ENGLISH]
+    found: list[Spot] = []
+    for spot in amounts_in(text):
+        before = _LAST_WORD.search(text[: text.find(spot.text)])
+        if has_unit(spot.text) or before is None or before[1].casefold() in small:
+            found.append(spot)
+    return found
 
 
 def _beside(grammar: Grammar, text: str, spot: Spot) -> frozenset[str]:

@@ -80,6 +80,14 @@ def amount_at(text: str) -> str:
     return found[0].strip() if found else ""
 
 
+def has_unit(text: str) -> bool:
+    """Whether a value is a date, a time of day, or a number with a unit: "30 s", "5 MB", "30 euros"."""
+    if _DATE.fullmatch(text) or _CLOCK.fullmatch(text):
+        return True
+    amount = _AMOUNT.fullmatch(text)
+    return bool(amount and any(amount[name] for name in ("time", "size", "counted", "sign")))
+
+
 def amounts_in(text: str) -> list[Spot]:
     """Return the amounts, dates and times of day of a text; a number with the noun behind it."""
     spots: list[Spot] = []
