@@ -77,8 +77,10 @@ def _values_of(text: str) -> list[Spot]:
     small = STOP_WORDS[language_of(text) or ENGLISH]
     found: list[Spot] = []
     for spot in amounts_in(text):
-        before = _LAST_WORD.search(text[: text.find(spot.text)])
-        if has_unit(spot.text) or before is None or before[1].casefold() in small:
+        before, unit = _LAST_WORD.search(text[: text.find(spot.text)]), _LAST_WORD.search(spot.text)
+        # "to" is a unit, tonnes, as well.
+        is_measured = has_unit(spot.text) and (unit is None or unit[1].casefold() not in small)
+        if is_measured or before is None or before[1].casefold() in small:
             found.append(spot)
     return found
 
