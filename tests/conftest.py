@@ -89,7 +89,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Give tests of interleavings their seeds."""
     if "seed" in metafunc.fixturenames:
-        metafunc.parametrize("seed", range(500 if metafunc.config.getoption("--full") else 8))
+        metafunc.parametrize("seed", range(500 if metafunc.config.getoption("--full") else 5))
 
 
 # Nothing here speaks TLS, but each client would read all certificates of the system. A directory is read when needed.
@@ -97,7 +97,7 @@ os.environ.pop("SSL_CERT_FILE", None)
 os.environ["SSL_CERT_DIR"] = "/nowhere"
 
 # How long an example takes depends on what else the machine does; benchmarks measure speed.
-hypothesis.settings.register_profile("short", deadline=None, max_examples=50)
+hypothesis.settings.register_profile("short", deadline=None, max_examples=40)
 hypothesis.settings.register_profile("full", deadline=None, max_examples=300)
 
 # Without autovacuum, what the planner knows of a table does not depend on when a test runs.

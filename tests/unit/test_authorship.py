@@ -184,6 +184,7 @@ def test_a_hostile_command_is_read_in_linear_time() -> None:
         authorship(line)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "piece",
     [

@@ -131,8 +131,11 @@ def test_the_first_failure_stops_all_processes_on_request(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize(
     ("stop", "number"),
-    [(os.kill, signal.SIGTERM), (os.kill, signal.SIGKILL), (os.killpg, signal.SIGKILL)],
-    ids=["one-stopped", "one-killed", "all-killed"],
+    [
+        pytest.param(os.kill, signal.SIGTERM, marks=pytest.mark.slow, id="one-stopped"),
+        pytest.param(os.kill, signal.SIGKILL, marks=pytest.mark.slow, id="one-killed"),
+        pytest.param(os.killpg, signal.SIGKILL, id="all-killed"),
+    ],
 )
 def test_a_run_that_is_stopped_leaves_no_postgres_and_no_folder(
     tmp_path: Path, stop: Callable[[int, int], None], number: signal.Signals

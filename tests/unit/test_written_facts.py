@@ -404,6 +404,7 @@ def test_any_text_is_read_or_refused(text: str) -> None:
         assert len(set(found.sources)) == len(found.sources)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "unit",
     [

@@ -113,7 +113,7 @@ async def test_a_row_that_breaks_the_endpoint_delays_no_other_row(
     assert sum(any("POISON" in text for text in texts) for texts in endpoint.asked) == 4
 
 
-@pytest.mark.parametrize("fault", ["500", "drop"])
+@pytest.mark.parametrize("fault", ["500", pytest.param("drop", marks=pytest.mark.slow)])
 async def test_a_row_that_always_breaks_the_endpoint_is_given_up(
     parts: Parts,
     who: Principal,
