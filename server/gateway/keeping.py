@@ -9,7 +9,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from esker.server.core.conversation.records import IdScope
+from esker.server.core.conversation.records import IdScope, StoredSession
 from esker.server.core.errors import EskerError, InvalidInput, NotFound, Unavailable
 from esker.server.core.json_input import clean_json
 from esker.server.core.records import Principal
@@ -63,9 +63,13 @@ class Keeper:
         key = key_of(who, asked)
         known = self._sessions.get(key)
         if known is None:
-            stored = await open_session(parts_for(self._parts, who), who.pool_id, replace(asked, kept_by="gateway"))
-            known = self._sessions.setdefault(key, KnownSession(stored.id, stored.kept_by == "gateway"))
+            known = self.know(key, await open_session(parts_for(self._parts, who), who.pool_id, kept_here(asked)))
         self._sessions.move_to_end(key)
+        return known
+
+    def know(self, key: Key, stored: StoredSession) -> KnownSession:
+        """Remember a session of the database, and return it as it is remembered."""
+        known = self._sessions.setdefault(key, KnownSession(stored.id, stored.kept_by == "gateway"))
         if len(self._sessions) > _MOST_SESSIONS:
             self._sessions.popitem(last=False)
         return known
@@ -172,6 +176,11 @@ class Keeper:
                 return
             log.warning("A turn of session %s was not kept: %s", session_id, error)
             self._count()
+
+
+def kept_here(asked: SessionRequest) -> SessionRequest:
+    """Return the request for a session whose messages the gateway stores."""
+    return replace(asked, kept_by="gateway")
 
 
 def _after(turns: Sequence[KnownTurn], history: str) -> Sequence[KnownTurn]:

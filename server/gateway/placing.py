@@ -7,16 +7,17 @@ another server.
 import asyncio
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from esker.server.core.errors import EskerError
 from esker.server.core.records import Principal
+from esker.server.gateway.backlog import key_of
 from esker.server.gateway.identity import KnownTurn
-from esker.server.gateway.keeping import Keeper
+from esker.server.gateway.keeping import Keeper, kept_here
 from esker.server.gateway.reading import ModelRequest
 from esker.server.gateway.records import Caller, Turn
 from esker.server.gateway.sessions import Histories, Place, new_session, owner_of
-from esker.server.gateway.stored_histories import store_history, stored_session
+from esker.server.gateway.stored_histories import begin_stored_session, stored_session
 from esker.server.usecases.binding import bound_project, check_client
 from esker.server.usecases.open_session import SessionRequest
 from esker.server.usecases.parts import Parts
@@ -95,13 +96,19 @@ class Placing:
                 known = None if fork else await stored_session(self._parts, who, owner, turns)
                 place = place or Place(known or new_session())
                 if known is None:
-                    session = await self._keeper.session(who, _session(who, read.caller, place.session))
-                    await store_history(self._parts, who, session.id, owner, turns)
+                    place = await self._stored(who, read, turns, place)
         except (EskerError, TimeoutError) as error:
             log.warning("A conversation is known to this process alone: %s", error or "the database did not answer")
         place = place or Place(new_session())
         self._histories.note(owner, place.session, turns)
         return place
+
+    async def _stored(self, who: Principal, read: ModelRequest, turns: Sequence[KnownTurn], place: Place) -> Place:
+        """Begin the session of a place in the database; return the place of the one that another server has begun."""
+        asked, owner = _session(who, read.caller, place.session), _owner(who, read.caller)
+        session = await begin_stored_session(self._parts, who, kept_here(asked), owner, turns, is_fork=place.is_fork)
+        self._keeper.know(key_of(who, replace(asked, external_id=session.external_id)), session)
+        return place._replace(session=session.external_id)
 
 
 def _session(who: Principal, caller: Caller, name: str) -> SessionRequest:

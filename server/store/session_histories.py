@@ -10,6 +10,11 @@ from esker.server.db.statements import Statements
 SQL = Statements(Path(__file__).parent / "sql/session_histories.sql")
 
 
+def locked(mark: str) -> Query[None]:
+    """Lock the conversation with a mark until the end of the transaction."""
+    return Query(SQL["lock"], {"mark": mark}, lambda _: None)
+
+
 def with_one_of(marks: Sequence[str]) -> Query[str | None]:
     """Return the external id of the session that has the first of some marks; None if none has one of them."""
     return Query(SQL["with_one_of"], {"marks": " ".join(marks)}, lambda rows: rows[0][0] if rows else None)

@@ -1,6 +1,7 @@
 """Open and read sessions. The same client and external id always give the same session."""
 
 from dataclasses import dataclass
+from datetime import datetime
 
 from esker.server.core.clock import zone
 from esker.server.core.conversation.records import KeptBy, StoredMessage, StoredSession
@@ -8,6 +9,7 @@ from esker.server.core.ids import new_id
 from esker.server.core.page_cursor import PageCursor
 from esker.server.core.records import Job
 from esker.server.core.redaction import redact, redact_name
+from esker.server.db.database import Connection
 from esker.server.db.pipeline import fetch
 from esker.server.store import groups, jobs, messages, projects, sessions
 from esker.server.store.text_columns import kept_clients
@@ -38,30 +40,34 @@ async def open_session(parts: Parts, pool_id: str, asked: SessionRequest) -> Sto
     """Find or create a session. Raises InvalidInput for an unknown time zone."""
     if asked.timezone is not None:
         zone(asked.timezone)
-    now = parts.clock()
+    async with parts.database.tenant(pool_id) as connection:
+        return await open_in(connection, asked, parts.clock())
+
+
+async def open_in(connection: Connection, asked: SessionRequest, now: datetime) -> StoredSession:
+    """Find or create a session in a transaction. The time zone must be known."""
     named, project = as_named(asked.project), stored_name(asked.project)
     cwd = redact(asked.cwd) if asked.cwd else None
     external_id, client = redact_name(asked.external_id), redact_name(asked.client)
-    async with parts.database.tenant(pool_id) as connection:
-        # Clients may still send a name that was forgotten, perhaps in an older spelling.
-        names = (named, project, cwd, external_id, client)
-        renamed = await new_names(connection, dict.fromkeys(filter(None, names)))
-        if client in renamed and client not in await kept_clients(connection):
-            client = renamed[client]
-        project = renamed.get(named) or renamed.get(project or "", project)
-        present = await fetch(connection, projects.present_names([project])) if project else {}
-        return await sessions.upsert(
-            connection,
-            session_id=new_id("ses", now),
-            client=client,
-            external_id=renamed.get(external_id, external_id),
-            project=present.get(project, project) if project else None,
-            cwd=renamed.get(cwd, cwd) if cwd else None,
-            timezone=asked.timezone,
-            effective_context=asked.effective_context,
-            kept_by=asked.kept_by,
-            now=now,
-        )
+    # Clients may still send a name that was forgotten, perhaps in an older spelling.
+    names = (named, project, cwd, external_id, client)
+    renamed = await new_names(connection, dict.fromkeys(filter(None, names)))
+    if client in renamed and client not in await kept_clients(connection):
+        client = renamed[client]
+    project = renamed.get(named) or renamed.get(project or "", project)
+    present = await fetch(connection, projects.present_names([project])) if project else {}
+    return await sessions.upsert(
+        connection,
+        session_id=new_id("ses", now),
+        client=client,
+        external_id=renamed.get(external_id, external_id),
+        project=present.get(project, project) if project else None,
+        cwd=renamed.get(cwd, cwd) if cwd else None,
+        timezone=asked.timezone,
+        effective_context=asked.effective_context,
+        kept_by=asked.kept_by,
+        now=now,
+    )
 
 
 @dataclass(frozen=True, slots=True)

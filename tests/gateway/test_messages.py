@@ -8,6 +8,7 @@ from typing import Any
 import httpx2
 import pytest
 
+from esker.server.gateway import placing
 from tests.support.api import until
 from tests.support.kept_servers import KeptServer
 from tests.support.upstream import Said, Upstream, messages_stream
@@ -23,6 +24,11 @@ CLAUDE = {
 TOOLS = [{"name": "Bash", "description": "Run a command", "input_schema": {"type": "object"}}]
 IDENTITY = {"type": "text", "text": "You are a careful engineer.", "cache_control": {"type": "ephemeral"}}
 RULES = {"type": "text", "text": "Rules of the house.", "cache_control": {"type": "ephemeral"}}
+
+_WAITING = """
+    SELECT FROM pg_locks
+    WHERE NOT granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+"""
 
 
 def text(words: str) -> dict[str, Any]:
@@ -423,7 +429,6 @@ async def used(agent: httpx2.AsyncClient, session: str, calls: int) -> None:
 async def test_a_conversation_without_a_name_begins_once_wherever_its_requests_come_meanwhile(
     agent: httpx2.AsyncClient,
     other_agent: httpx2.AsyncClient,
-    gateway_server: KeptServer,
     provider: Upstream,
     mode: str,
 ) -> None:
@@ -438,9 +443,6 @@ async def test_a_conversation_without_a_name_begins_once_wherever_its_requests_c
     # A client repeats its first request, which it has got no answer to.
     asking = [asyncio.create_task(ask(agent, ("user", "Hi."))) for _ in range(3)]
     [session] = (await until(agent, "/v1/sessions", lambda listed: listed["sessions"]))["sessions"]
-    # The session is listed a moment before its history is stored, by which the other server finds it.
-    owner = gateway_server.database.owner
-    await eventually(lambda: owner.execute("SELECT FROM session_histories"), lambda found: found.rowcount)
     asking.append(asyncio.create_task(ask(other_agent, ("user", "Hi."))))
     while len(provider.arrived) < len(asking):
         await asyncio.wait_for(provider.came.wait(), PATIENCE)
@@ -452,3 +454,24 @@ async def test_a_conversation_without_a_name_begins_once_wherever_its_requests_c
     assert [each["id"] for each in listed] == [session["id"]]
     await used(agent, session["id"], 5)
     assert (await agent.get(f"/v1/sessions/{session['id']}")).json()["messages"] == 4
+
+
+async def test_two_servers_that_are_asked_for_a_conversation_in_one_moment_begin_one_session(
+    agent: httpx2.AsyncClient,
+    other_agent: httpx2.AsyncClient,
+    gateway_server: KeptServer,
+    provider: Upstream,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(placing, "_SECONDS", PATIENCE)
+    provider.say(*(Said([b"".join(messages_stream(text("Hello."), number=number))]) for number in range(2)))
+    owner = gateway_server.database.owner
+    async with owner.transaction():
+        # Both servers look for the session, and neither can begin one yet.
+        await owner.execute("LOCK TABLE sessions IN SHARE MODE")
+        path, body, headers = "/gateway/model/v1/messages", request(("user", "Hi.")), {"x-esker-client": "mine"}
+        asking = [asyncio.create_task(each.post(path, json=body, headers=headers)) for each in (agent, other_agent)]
+        await eventually(lambda: owner.execute(_WAITING), lambda found: found.rowcount == len(asking))
+    assert [each.status_code for each in await asyncio.gather(*asking)] == [200, 200]
+    [session] = (await agent.get("/v1/sessions")).json()["sessions"]
+    await used(agent, session["id"], 2)

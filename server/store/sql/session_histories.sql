@@ -1,3 +1,7 @@
+-- name: lock
+-- Lock a conversation before its session is looked up or begun: another server may be asked for it in the same moment.
+SELECT pg_advisory_xact_lock(hashtext('conversation'), hashtext(current_pool()::text || %(mark)s))
+
 -- name: with_one_of
 -- The session that has the first of some marks. They are passed as one text, since the driver is slow with lists.
 SELECT s.external_id
