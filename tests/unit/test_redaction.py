@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from esker.server.core.ids import Prefix
 from esker.server.core.json_input import Json
 from esker.server.core.redaction import redact, redact_content, redact_json, redact_name
-from esker.server.core.redaction.spans import GENERIC, RANDOM, UNKNOWN, Span, merged
+from esker.server.core.redaction.spans import GENERIC, MASK, RANDOM, UNKNOWN, Span, masked, masks_of, merged
 from esker.server.usecases.kept_messages import GATEWAY_IDS, is_own_id
 
 _LOWER = "abcdefghijklmnopqrstuvwxyz0123456789" * 4
@@ -442,3 +442,33 @@ def test_calls_keep_ids_that_tell_them_apart() -> None:
     blocks: list[Json] = [{"type": "tool_use", "id": one, "name": "Run", "input": {}} for one in ids]
     blocks += [{"type": "tool_result", "tool_use_id": one, "content": [{"type": "text", "text": "ok"}]} for one in ids]
     assert redact_content(blocks) == blocks
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        (
+            "postgresql://app:aB3dE5fG7hJ9@db.internal:5432/prod?sslmode=require",
+            "@db.internal:5432/prod?sslmode=require",
+        ),
+        (
+            "git clone https://aB3dE5fG7hJ9kL1mN3pQ@git.example.com/o/r.git",
+            "https://[redacted:url-password]@git.example",
+        ),
+        ("Bearer aB3dE5fG7hJ9kL1mN3pQ, sha256:" + "ab12" * 16, "sha256:" + "ab12" * 16),
+    ],
+)
+def test_the_kind_that_a_mask_names_announces_no_secret(text: str, left: str) -> None:
+    assert "aB3dE5" not in redact(text)
+    assert left in redact(text)
+
+
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(1, 9), st.sampled_from([GENERIC, "jwt"])), max_size=6))
+def test_masks_are_found_again_in_the_text_that_was_masked(gaps: list[tuple[int, int, str]]) -> None:
+    spans: list[Span] = []
+    place = 0
+    for gap, length, kind in gaps:
+        spans.append(Span(place + gap, place + gap + length, kind))
+        place += gap + length
+    text = masked("x" * (place + 3), spans)
+    assert [text[start:end] for start, end, _ in masks_of(spans)] == [f"{MASK}{span.kind}]" for span in spans]

@@ -1,14 +1,14 @@
 """Values that are assigned to the name of a secret: settings, code, JSON, XML, tables, calls and options."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import NamedTuple
 
 from esker.server.core.redaction.names import Strength, strength_of, word_set, word_table, words_of
 from esker.server.core.redaction.patterns import Pattern
 from esker.server.core.redaction.scan import Scan, places
-from esker.server.core.redaction.spans import Span
+from esker.server.core.redaction.spans import MASK, Span
 from esker.server.core.redaction.values import SHORTEST, Form, is_placeholder, is_secret, is_uuid, looks_random
 
 # Characters of a value that are read before it is judged; one that is masked is masked to its end.
@@ -82,6 +82,9 @@ class _Name(NamedTuple):
     text: str
 
 
+_Rule = Callable[[str, _Name, Strength], Value | None]
+
+
 @cache
 def _stems() -> tuple[str, ...]:
     """Return the fewest literal texts of which each name of a secret contains one."""
@@ -133,7 +136,7 @@ def _secret_behind(text: str, name: _Name) -> Value | None:
     strength = _strength(text, name)
     if strength is Strength.NOTHING:
         return None
-    for rule in _RULES:
+    for rule in _rules(text, name):
         value = rule(text, name, strength)
         if value is not None:
             return value
@@ -142,14 +145,15 @@ def _secret_behind(text: str, name: _Name) -> Value | None:
 
 def _strength(text: str, name: _Name) -> Strength:
     if name.text.lower() in ("key", "keys", "auth"):
-        before = _WORD_BEFORE.search(text[max(0, name.start - 22) : name.start])
-        return strength_of((before[0] if before else "") + name.text)
+        before = text[max(0, name.start - 22) : name.start]
+        word = _WORD_BEFORE.search(before) if before.endswith((" ", "-")) else None
+        return strength_of((word[0] if word else "") + name.text)
     return strength_of(name.text)
 
 
 def _assignment(text: str, name: _Name, strength: Strength) -> Value | None:
     found = _ASSIGN.match(text, name.end)
-    if not found:
+    if not found or text.startswith(MASK, found.end()):
         return None
     opened = _LIST.match(text, found.end())
     if opened:
@@ -198,9 +202,7 @@ def _accepted(text: str, value: Value, strength: Strength, form: Form) -> bool:
 def _is_setting(text: str, name: _Name, sign: re.Match[str]) -> bool:
     """Whether an assignment is a line of a file of settings, of which the value may have any characters."""
     if sign["sign"] == "=" and not sign["space"]:
-        return name.text.isupper() or bool(
-            _LINE_START.search(text[max(0, name.start - 48) : name.start].rpartition("\n")[2])
-        )
+        return True
     starts = text[max(0, name.start - 48) : name.start].rpartition("\n")[2]
     return sign["sign"] in ":=" and _LINE_START.match(starts) is not None
 
@@ -306,7 +308,8 @@ def _spaced(text: str, name: _Name, strength: Strength) -> Value | None:
     found = _SPACE.match(text, name.end)
     if not found:
         return None
-    setter = bool(_SETTER.search(text[max(0, name.start - 20) : name.start]))
+    before = text[max(0, name.start - 20) : name.start]
+    setter = before.endswith((" ", "\t")) and bool(_SETTER.search(before))
     value = read_value(text, found.end(), line=setter)
     if value is None:
         return None
@@ -358,4 +361,30 @@ def _below_setting(name: _Name, found: re.Match[str]) -> Value | None:
     return Value(found.start("value"), found.end("value"), Form.PROSE) if listed and random else None
 
 
-_RULES = (_assignment, _element, _pair, _call, _next_argument, _cell, _spaced, _line_below)
+def _rules(text: str, name: _Name) -> Sequence[_Rule]:
+    """Return the rules for what follows a name, and for the element that begins before it."""
+    sign = text[name.end]
+    if name.start and text[name.start - 1] in _OPENS_ELEMENT:
+        return _IN_ELEMENT.get(sign, (_element,))
+    return _BEHIND.get(sign, ())
+
+
+_OPENS_ELEMENT = frozenset('<>:"')
+# The rules by the character behind a name, in the order in which they are tried.
+_IN_ELEMENT: Mapping[str, Sequence[_Rule]] = {
+    "\\": (_assignment, _element, _pair, _next_argument),
+    '"': (_assignment, _element, _pair, _next_argument, _spaced, _line_below),
+    "'": (_assignment, _element, _pair, _next_argument, _spaced),
+    "`": (_assignment, _element, _next_argument, _cell, _spaced),
+    "(": (_assignment, _element, _call),
+    "|": (_element, _cell),
+    "\n": (_element, _pair, _cell, _line_below),
+    **dict.fromkeys(" \t", (_assignment, _element, _pair, _cell, _spaced, _line_below)),
+    **dict.fromkeys("*_", (_assignment, _element, _cell, _line_below)),
+    **dict.fromkeys(":：", (_assignment, _element, _line_below)),
+    **dict.fromkeys("])=＝→⇒-", (_assignment, _element)),
+    **dict.fromkeys(",{", (_element, _pair)),
+}
+_BEHIND: Mapping[str, Sequence[_Rule]] = {
+    sign: tuple(rule for rule in rules if rule is not _element) for sign, rules in _IN_ELEMENT.items()
+}

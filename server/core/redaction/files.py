@@ -68,7 +68,7 @@ _SIGNATURES = frozenset(("sig", "signature", "token", "code", "hmac"))
 _NETRC_WORDS = frozenset(("machine", "default"))
 _AUTH_WORDS = frozenset(("auth",))
 _HEADING = Pattern(r"(?:[\w/.-]{1,30} ?){0,3}")
-_COLUMNS = Pattern(r"(?P<separator>[,;\t|])")
+_COLUMNS = Pattern(r"[,;\t|]")
 
 
 def known_files(scan: Scan) -> Iterator[Span]:
@@ -151,11 +151,13 @@ def _columns(scan: Scan) -> Iterator[Span]:
     text = scan.text
     done = 0
     for place in sorted(place for word in _HEADED & scan.words for place in places(scan.lowered, word)):
+        if place < done:
+            continue
         start, end = text.rfind("\n", max(0, place - _LONGEST_ROW), place) + 1, text.find("\n", place)
         if start < done or end < 0 or end - start > _LONGEST_ROW:
             continue
         done = end
-        columns = _heading(text[start:end])
+        columns = _heading(text, start, end)
         if columns:
             separator, wanted, count = columns
             for row, line in islice(_rows(text, end + 1, separator, count), _MOST_ROWS):
@@ -163,23 +165,28 @@ def _columns(scan: Scan) -> Iterator[Span]:
                 done = row + len(line)
 
 
-def _heading(line: str) -> tuple[str, list[tuple[int, Strength]], int] | None:
+def _heading(text: str, start: int, end: int) -> tuple[str, list[tuple[int, Strength]], int] | None:
     """Return the separator of a heading, its columns with secrets, and the number of its columns."""
-    found = _COLUMNS.search(line)
-    if not found:
+    found = _COLUMNS.search(text, start, end)
+    # Hardly any line is followed by one with as many separators; that is quicker to see than all else.
+    if not found or text.count(found[0], start, end) != text.count(found[0], end + 1, _end_of_row(text, end + 1)):
         return None
-    cells = [cell.strip(" \t\r\n\"'*") for cell in line.split(found["separator"])]
+    cells = [cell.strip(" \t\r\n\"'*") for cell in text[start:end].split(found[0])]
     if sum(bool(cell) for cell in cells) < 2 or not all(_HEADING.fullmatch(cell) for cell in cells):
         return None
     strengths = [(column, strength_of(cell)) for column, cell in enumerate(cells)]
     wanted = [(column, strength) for column, strength in strengths if strength >= Strength.TOKEN]
-    return (found["separator"], wanted, len(cells)) if wanted else None
+    return (found[0], wanted, len(cells)) if wanted else None
+
+
+def _end_of_row(text: str, place: int) -> int:
+    end = text.find("\n", place, place + _LONGEST_ROW)
+    return min(len(text), place + _LONGEST_ROW) if end < 0 else end
 
 
 def _rows(text: str, place: int, separator: str, count: int) -> Iterator[tuple[int, str]]:
     while place < len(text):
-        end = text.find("\n", place, place + _LONGEST_ROW)
-        end = min(len(text), place + _LONGEST_ROW) if end < 0 else end
+        end = _end_of_row(text, place)
         if text.count(separator, place, end) != count - 1:
             return
         yield place, text[place:end]

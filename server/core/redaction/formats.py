@@ -3,7 +3,7 @@
 import re
 import tomllib
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from itertools import accumulate
@@ -23,6 +23,9 @@ _LONG_RUN = Pattern(r"[A-Za-z]{16}")
 _PARTS = Pattern(r"[\w-]++(?=\.)", re.ASCII)
 _FOLLOWING_PARTS = Pattern(r"(?:\.[\w-]{4,}+){1,4}+(?:\.(?=\W|\Z))?", re.ASCII)
 _BEGINNING = Pattern(r"(?<![A-Za-z0-9])[^\n]{2}")
+_SIGN = Pattern(r"[^A-Za-z0-9\n]")
+# The first sign of a literal text, with the two characters before it.
+_SIGNED = Pattern(r"[A-Za-z0-9]*?(?P<key>[A-Za-z0-9]{2}[^A-Za-z0-9])")
 # Characters before the literal text of a format in which its beginning is looked for.
 _MOST_BEFORE = 120
 
@@ -84,14 +87,43 @@ def known_formats(scan: Scan) -> Iterator[Span]:
     joined = "\n".join(word for _, word in words)
     begins = list(accumulate((len(word) + 1 for _, word in words), initial=0))
     beginnings = _beginnings(joined)
-    for known in _formats():
-        if known.literal not in joined:  # of most formats
-            continue
+    for known in _present(joined, beginnings):
         found = beginnings.get(known.literal[:2], ()) if known.bounded else places(joined, known.literal)
         for start, end, kind in _tokens(known, joined, found):
             index = bisect_right(begins, start) - 1
             moved = words[index][0] - begins[index]
             yield Span(start + moved, end + moved, kind)
+
+
+def _present(joined: str, beginnings: Mapping[str, list[int]]) -> Iterator[_Format]:
+    """Yield the formats whose literal text is in some lines; most are ruled out by a look at the lines' signs."""
+    by_beginning, by_sign, others = _index()
+    signs = {joined[max(0, sign.start() - 2) : sign.end()] for sign in _SIGN.finditer(joined)}
+    for start in by_beginning.keys() & beginnings.keys():
+        yield from (known for known in by_beginning[start] if known.literal in joined)
+    for key in by_sign.keys() & signs:
+        yield from (known for known in by_sign[key] if known.literal in joined)
+    yield from (known for known in others if known.literal in joined)
+
+
+_Index = Mapping[str, Sequence[_Format]]
+
+
+@cache
+def _index() -> tuple[_Index, _Index, Sequence[_Format]]:
+    """Return the formats by how the literal text of each begins, by its first sign, and those that have neither."""
+    by_beginning: dict[str, list[_Format]] = {}
+    by_sign: dict[str, list[_Format]] = {}
+    others: list[_Format] = []
+    for known in _formats():
+        signed = _SIGNED.match(known.literal)
+        if known.bounded:
+            by_beginning.setdefault(known.literal[:2], []).append(known)
+        elif signed:
+            by_sign.setdefault(signed["key"], []).append(known)
+        else:
+            others.append(known)
+    return by_beginning, by_sign, others
 
 
 def _beginnings(joined: str) -> Mapping[str, list[int]]:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from esker.server.core.redaction.patterns import Pattern
 from esker.server.core.redaction.scan import Scan
-from esker.server.core.redaction.spans import Span
+from esker.server.core.redaction.spans import MASK, Span
 from esker.server.core.redaction.values import is_placeholder, looks_random
 
 _AUTHORIZATION = Pattern(
@@ -93,7 +93,8 @@ def addresses(scan: Scan) -> Iterator[Span]:
     text = scan.text
     place = text.find("://")
     while place >= 0:
-        span = _password(text, place + 3) or _token(text, place + 3)
+        is_masked = text.startswith(MASK, place + 3)
+        span = None if is_masked else _password(text, place + 3) or _token(text, place + 3)
         if span:
             yield span
         place = text.find("://", max(place + 3, span.end if span else 0))

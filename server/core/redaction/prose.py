@@ -1,8 +1,9 @@
 """Passwords, tokens and keys in sentences of many languages: "das Passwort für den Server lautet …"."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
+from typing import NamedTuple
 
 from esker.server.core.redaction.assigned import CONDITIONS, read_value
 from esker.server.core.redaction.names import Strength, word_set, word_table
@@ -15,6 +16,8 @@ from esker.server.core.words.lists import any_of
 # Characters between a name and the verb: "the password for the server in the hall is".
 _LONGEST_GAP = 60
 _NO_GAP = Pattern(r"(?i:\b(?:id|ids|uuid)\b)|\.(?!\w)|[\n;!?\"'(){}<>|。，,]")
+_ENDS_GAP = frozenset("\n;!?\"'(){}<>|。，,")
+_IN_WORD = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789")
 _OPENED = Pattern(r"[¡¿]?[\"'`“„«「『‘]?\s?[¡¿]?")
 _ENDS_SENTENCE = Pattern(r"[.!]?[\"'`)]?\s*(?:\n|\Z)")
 _PAIR = Pattern(
@@ -51,23 +54,28 @@ _REVERSED = Pattern(
     r"\s(?P<value>[^\s\"'`,;:]{6,64})\s{1,3}(?:as|is)\s{1,3}(?:(?:its|the|a|my|your|his|her|their|our)\s{1,3})?"
     r"(?:\w{1,20}\s{1,3})?(?:password|passphrase|passcode)\b"
 )
+_REVERSED_NOUNS = ("password", "passphrase", "passcode")
+# Characters from the verb to the noun, and from the value to it.
+_LONGEST_VERB, _LONGEST_REVERSED = 40, 120
 _PHRASE = Pattern(r"[\"']?[^\n:=]{0,30}[:=]\s{0,9}[\"'`]?(?P<value>(?:[a-z]{3,10}[ ,]{1,3}){11,24}[a-z]{3,10})\b")
 
 
-_Name = tuple[str, str, Strength]
-"""The name of a secret in small letters, its language and its strength."""
+class _Name(NamedTuple):
+    """The name of a secret in small letters, and its strength in each of the languages that have it."""
+
+    text: str
+    meanings: Sequence[tuple[str, Strength]]
 
 
 @cache
 def _names() -> tuple[_Name, ...]:
     tables = (("prose.names", Strength.PASSWORD), ("prose.others", Strength.TOKEN))
-    found = {
-        (name.lower(), language, strength)
-        for table, strength in tables
-        for language, names in word_table(table).items()
-        for name in names
-    }
-    return tuple(sorted(found))
+    found: dict[str, set[tuple[str, Strength]]] = {}
+    for table, strength in tables:
+        for language, names in word_table(table).items():
+            for name in names:
+                found.setdefault(name.lower(), set()).add((language, strength))
+    return tuple(_Name(name, sorted(meanings)) for name, meanings in sorted(found.items()))
 
 
 @cache
@@ -81,11 +89,12 @@ def _separator(language: str) -> re.Pattern[str]:
 
 def spoken(scan: Scan) -> Iterator[Span]:
     """Yield the passwords and keys that sentences tell."""
-    for name, language, strength in _present(scan):
-        for place in places(scan.lowered, name):
-            span = _behind(scan.text, place, place + len(name), language, strength)
-            if span:
-                yield span
+    text = scan.text
+    for name in _present(scan):
+        for place in places(scan.lowered, name.text):
+            end = place + len(name.text)
+            if not (place and text[place - 1] in _IN_WORD) and text[end : end + 1] not in _IN_WORD:
+                yield from filter(None, (_behind(text, place, end, *meaning) for meaning in name.meanings))
     yield from _pairs(scan)
 
 
@@ -104,19 +113,19 @@ def _index() -> tuple[dict[str, list[_Name]], dict[str, list[_Name]]]:
     by_word: dict[str, list[_Name]] = {}
     by_letter: dict[str, list[_Name]] = {}
     for name in _names():
-        if name[0].isascii():
-            by_word.setdefault(re.split(r"[ '-]", name[0])[0], []).append(name)
+        if name.text.isascii():
+            by_word.setdefault(re.split(r"[ '-]", name.text)[0], []).append(name)
         else:
-            by_letter.setdefault(name[0][0], []).append(name)
+            by_letter.setdefault(name.text[0], []).append(name)
     return by_word, by_letter
 
 
 def _behind(text: str, start: int, end: int, language: str, strength: Strength) -> Span | None:
-    name_is_latin = text[start:end].isascii() or strength is Strength.TOKEN
-    before, after = text[start - 1 : start], text[end : end + 1]
-    if (before.isascii() and before.isalnum()) or (after.isascii() and after.isalnum()):
-        return None
-    found = _separator(language).search(text, end, end + _LONGEST_GAP)
+    name_is_latin = strength is Strength.TOKEN or text[start:end].isascii()
+    look = _separator(language)
+    # A sign that ends the search stands mostly right behind the name.
+    ends = name_is_latin and text[end : end + 1] in _ENDS_GAP
+    found = look.match(text, end, end + _LONGEST_GAP) if ends else look.search(text, end, end + _LONGEST_GAP)
     if not found and not name_is_latin:
         return _nearby(text, end)
     if not found or text.startswith(CONDITIONS, end) or _NO_GAP.search(text, end, found.start()):
@@ -148,7 +157,7 @@ def _told(text: str, end: int, word: str, strength: Strength, language: str) -> 
 
 def _pairs(scan: Scan) -> Iterator[Span]:
     pairs = scan.matches(_PAIR, word_set("prose.pairs", "words"))
-    for found in _REVERSED.finditer(scan.text) if "password" in scan.words else ():
+    for found in _reversed(scan):
         if looks_random(found["value"], 6) and is_secret(found["value"], Strength.PASSWORD, Form.PROSE):
             yield Span(found.start("value"), found.end("value"))
     for found in (*pairs, *scan.matches(_TWO_ARGUMENTS, _WITH_TWO_ARGUMENTS)):
@@ -162,6 +171,15 @@ def _pairs(scan: Scan) -> Iterator[Span]:
             found = _PHRASE.match(scan.text, place + len(phrase))
             if found:
                 yield Span(found.start("value"), found.end("value"), "seed-phrase")
+
+
+def _reversed(scan: Scan) -> Iterator[re.Match[str]]:
+    """Yield what is said to be a password before this word; nothing is tried where no such verb stands before it."""
+    for noun in _REVERSED_NOUNS if "password" in scan.words else ():
+        for place in places(scan.text, noun):
+            verbs = scan.text[max(0, place - _LONGEST_VERB) : place]
+            if "as" in verbs or "is" in verbs:
+                yield from _REVERSED.finditer(scan.text, max(0, place - _LONGEST_REVERSED), place + len(noun) + 1)
 
 
 @cache

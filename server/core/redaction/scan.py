@@ -2,11 +2,13 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from esker.server.core.redaction.patterns import Pattern
+from esker.server.core.redaction.spans import MASK
 
 _LONG = 18
+_MASK = Pattern(re.escape(MASK) + r"[a-z0-9-]{1,40}+\]")
 # Characters of no token; they end a word.
 _END_WORDS = b"\"'`<>()[]{},;\\"
 _DELIMITERS = bytes.maketrans(_END_WORDS, b" " * len(_END_WORDS))
@@ -14,9 +16,11 @@ _SIGNS = _END_WORDS + b".:=!?/|*-_+#@&$~%^"
 _PUNCTUATION = bytes.maketrans(_SIGNS, b" " * len(_SIGNS))
 
 
-@dataclass(frozen=True, slots=True)
-class Scan:
-    """A text, its lower-case form, the words of that, and the words of at least 18 characters with their places."""
+class Scan(NamedTuple):
+    """A text, its lower-case form, the words of that, and the words of at least 18 characters with their places.
+
+    The lower-case form has blanks for masks: the kind that a mask names, such as `url-password`, announces no secret.
+    """
 
     text: str
     lowered: str
@@ -35,6 +39,8 @@ class Scan:
 def scanned(text: str) -> Scan:
     """Return a text as it is looked through."""
     lowered = _lower(text)
+    if MASK in lowered:
+        lowered = _MASK.sub(_blank, lowered)
     words = _spaced(lowered, _PUNCTUATION).decode("latin-1").split()
     return Scan(text, lowered, frozenset(words), list(_long_words(text, _spaced(text, _DELIMITERS))))
 
@@ -59,6 +65,10 @@ def places(text: str, literal: str) -> Iterator[int]:
     while place >= 0:
         yield place
         place = text.find(literal, place + len(literal))
+
+
+def _blank(mask: re.Match[str]) -> str:
+    return " " * len(mask[0])
 
 
 def _lower(text: str) -> str:

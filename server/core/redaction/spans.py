@@ -52,3 +52,14 @@ def masked(text: str, spans: Iterable[Span]) -> str:
         parts += (text[place:start], MASK, kind, "]")
         place = end
     return "".join((*parts, text[place:]))
+
+
+def masks_of(spans: Iterable[Span]) -> list[Span]:
+    """Return the places of the masks of some ordered spans, in the text that was masked."""
+    masks: list[Span] = []
+    moved = 0
+    for start, end, kind in spans:
+        length = len(MASK) + len(kind) + 1
+        masks.append(Span(start + moved, start + moved + length, kind))
+        moved += length - (end - start)
+    return masks

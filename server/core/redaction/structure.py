@@ -6,7 +6,7 @@ from esker.server.core.json_input import Json
 from esker.server.core.redaction.finding import find
 from esker.server.core.redaction.names import Strength, strength_of
 from esker.server.core.redaction.patterns import Pattern
-from esker.server.core.redaction.spans import GENERIC, MASK, RANDOM, UNKNOWN, masked
+from esker.server.core.redaction.spans import GENERIC, MASK, RANDOM, UNKNOWN, masked, masks_of
 from esker.server.core.redaction.values import SHORTEST, Form, is_placeholder, is_secret
 
 # A text that was masked may show another secret: the second look finds hardly ever one, and the third none.
@@ -22,13 +22,13 @@ _COUNT = Pattern(r"[\d\s.,kKmM]*")
 
 def redact(text: str) -> str:
     """Return `text` with every secret that is recognised replaced by `[redacted:<kind>]`."""
-    for _ in range(_MOST_LOOKS):
-        spans = find(text)
+    spans = find(text)
+    for _ in range(_MOST_LOOKS - 1):
         changed = masked(text, spans) if spans else text
         if changed == text:
             break
-        text = changed
-    return text
+        text, spans = changed, find(changed, masks_of(spans))
+    return masked(text, spans)
 
 
 def redact_json(value: Json) -> Json:

@@ -13,6 +13,8 @@ SHORTEST = 6
 
 # Only so much of a value is judged.
 _JUDGED = 400
+# Characters that tell of most values that they are more than one or two signs in turn.
+_FIRST = 12
 
 _PLACEHOLDER = Pattern(
     r"""(?xi)
@@ -77,7 +79,7 @@ def is_secret(value: str, strength: Strength, form: Form) -> bool:
 def is_placeholder(value: str) -> bool:
     """Whether a value only shows where a secret belongs, or is a mask."""
     value = value[:_JUDGED]
-    return MASK in value or bool(_PLACEHOLDER.match(value)) or len(set(value)) < 3
+    return MASK in value or bool(_PLACEHOLDER.match(value)) or (len(set(value[:_FIRST])) < 3 and len(set(value)) < 3)
 
 
 def looks_random(value: str, least: int) -> bool:

@@ -1,8 +1,9 @@
 """The text behind escapes, colour codes and invisible characters, with the way back to the text as it was written."""
 
 from bisect import bisect_left, bisect_right
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from typing import NamedTuple
 
 from esker.server.core.redaction.patterns import Pattern
 
@@ -29,14 +30,13 @@ _AROUND = 400
 _MOST_CHANGED = 0.7
 
 
-@dataclass(frozen=True, slots=True)
-class View:
+class View(NamedTuple):
     """A text to look for secrets in; `before` and `after` hold the places around each escape that was decoded."""
 
     text: str
-    decoded_before: list[int] = field(default_factory=list[int])
-    decoded_after: list[int] = field(default_factory=list[int])
-    written_after: list[int] = field(default_factory=list[int])
+    decoded_before: Sequence[int] = ()
+    decoded_after: Sequence[int] = ()
+    written_after: Sequence[int] = ()
 
     def written(self, start: int, end: int) -> tuple[int, int]:
         """Return the start and the end, in the text as it was written, of a span that is not empty."""
@@ -46,35 +46,35 @@ class View:
         return first, self._start(end - 1) + 1
 
     def changed(self) -> list[tuple[int, int]]:
-        """Return the parts of `text` that read otherwise than they are written, as lines with some around them.
-
-        Of a text as it is written, and of one with many escapes, that is all of it.
-        """
-        if not self.decoded_after:
-            return [(0, len(self.text))]
-        parts, size = list[tuple[int, int]](), 0
-        for before, after in zip(self.decoded_before, self.decoded_after, strict=True):
-            if parts and after <= parts[-1][1] - _AROUND:
-                continue
-            start = self.text.rfind("\n", 0, max(0, before - _AROUND)) + 1
-            end = self.text.find("\n", min(len(self.text), after + _AROUND))
-            end = len(self.text) if end < 0 else end + 1
-            joined = parts.pop()[0] if parts and start <= parts[-1][1] else start
-            parts.append((joined, end))
-            size += end - start
-            if size > _MOST_CHANGED * len(self.text):
-                return [(0, len(self.text))]
-        return parts
+        """Return the parts of `text` that read otherwise than they are written, as lines with some around them."""
+        return lines_around(self.text, zip(self.decoded_before, self.decoded_after, strict=True))
 
     def _start(self, place: int) -> int:
         index = bisect_right(self.decoded_after, place) - 1
         return place if index < 0 else self.written_after[index] + place - self.decoded_after[index]
 
 
+def lines_around(text: str, places: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return the lines with some ordered places and those around them; all of a text if they are most of it."""
+    parts, size = list[tuple[int, int]](), 0
+    for before, after in places:
+        if parts and after <= parts[-1][1] - _AROUND:
+            continue
+        start = text.rfind("\n", 0, max(0, before - _AROUND)) + 1
+        end = text.find("\n", min(len(text), after + _AROUND))
+        end = len(text) if end < 0 else end + 1
+        joined = parts.pop()[0] if parts and start <= parts[-1][1] else start
+        parts.append((joined, end))
+        size += end - start
+        if size > _MOST_CHANGED * len(text):
+            return [(0, len(text))]
+    return parts
+
+
 def views(text: str) -> list[View]:
     """Return a text as it is written and, if it has escapes, as it reads without them."""
     plain = View(text)
-    if not any(sign in text for sign in "\\\x1b%&") and text.isascii():
+    if text.isascii() and "\\" not in text and "\x1b" not in text and "%" not in text and "&" not in text:
         return [plain]
     decoded = _decoded(text)
     return [plain, decoded] if decoded.decoded_after else [plain]
@@ -82,7 +82,7 @@ def views(text: str) -> list[View]:
 
 def _decoded(text: str) -> View:
     parts: list[str] = []
-    view = View("", [], [], [])
+    decoded_before, decoded_after, written_after = list[int](), list[int](), list[int]()
     place = length = read = 0
     for sign in _SIGN.finditer(text):
         found = _ESCAPE.match(text, sign.start()) if sign.start() >= read else None
@@ -92,12 +92,12 @@ def _decoded(text: str) -> View:
             continue
         parts += (text[place : found.start()], meaning)
         length += found.start() - place
-        view.decoded_before.append(length)
+        decoded_before.append(length)
         length += len(meaning)
-        view.decoded_after.append(length)
+        decoded_after.append(length)
         place = found.end()
-        view.written_after.append(place)
-    return View("".join((*parts, text[place:])), view.decoded_before, view.decoded_after, view.written_after)
+        written_after.append(place)
+    return View("".join((*parts, text[place:])), decoded_before, decoded_after, written_after)
 
 
 @lru_cache(maxsize=512)
