@@ -13,7 +13,11 @@ from esker.server.web.marked_words import marked_words
         ("how do migrations get numbers", "Migrations: a number (0012).", ["Migrations", "number"]),
         ("auth.ts:45 ECONNRESET", "At auth.ts:45, econnreset!", ["auth.ts:45", "econnreset"]),
         ("the boat", "The cart is the one.", []),
-        ("デプロイ", "決定:デプロイは火曜日です。", []),
+        ("デプロイはいつですか", "決定:デプロイは火曜日です。", ["デプロイ"]),
+        ("部署是什么时候", "我们每周二部署到生产环境。", ["部署"]),
+        ("배포는 언제인가요", "화요일에 배포를 한다.", ["배포"]),
+        ("サーバーのポート", "サーバーはPostgresのポート5432を使う。", ["サーバー", "ポート"]),
+        ("Postgresのポート", "Postgresを使う。", ["Postgres"]),
         ("", "The cart.", []),
     ],
 )
