@@ -26,6 +26,7 @@ Wait = Annotated[bool, typer.Option(help="Wait until it has finished.")]
 @app.command()
 def sessions(
     session: Annotated[str | None, typer.Argument(help="A session to show: Esker's id or the client's own.")] = None,
+    project: Annotated[str | None, typer.Option(help="Only sessions of this project.")] = None,
     limit: Annotated[int, typer.Option(min=1, max=1000, help="Maximum number of sessions.")] = 20,
     as_json: AsJson = False,
 ) -> None:
@@ -38,7 +39,7 @@ def sessions(
         else:
             show_memory(memory)
         return
-    found = api.get("/v1/sessions", limit=limit)["sessions"]
+    found = api.get("/v1/sessions", project=project, limit=limit)["sessions"]
     if as_json:
         print_json(found)
         return

@@ -40,14 +40,16 @@ class Pool:
         return _PROJECTS.validate_python(answer["projects"])
 
     async def sessions(
-        self, *, external_id: str | None = None, unobserved: bool = False
+        self, *, external_id: str | None = None, project: str | None = None, unobserved: bool = False
     ) -> AsyncGenerator[SessionState]:
-        """Yield sessions, the most recently begun first; pages are fetched as needed."""
+        """Yield sessions, the most recently begun first; pages are fetched as needed.
+
+        `project` names the only project whose sessions are listed.
+        """
+        asked = {"external_id": external_id, "project": project, "unobserved": unobserved}
         before: str | None = None
         while True:
-            page = await self._connection.get(
-                "/v1/sessions", external_id=external_id, unobserved=unobserved, before=before, limit=500
-            )
+            page = await self._connection.get("/v1/sessions", **asked, before=before, limit=500)
             for session in _SESSIONS.validate_python(page["sessions"]):
                 yield session
             before = page["next"]

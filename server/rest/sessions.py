@@ -34,6 +34,7 @@ from esker.server.usecases.audit_trail import record_page
 from esker.server.usecases.binding import bound_project, check_client
 from esker.server.usecases.build_context import ContextRequest, build_context
 from esker.server.usecases.ingest import IncomingMessage, ingest
+from esker.server.usecases.name_project import stored_name
 from esker.server.usecases.observe import observe
 from esker.server.usecases.open_session import SessionRequest, get_session, list_messages, list_sessions, open_session
 from esker.server.usecases.pack import explain_pack, get_pack
@@ -61,16 +62,19 @@ async def listed(
     parts: WithParts,
     principal: WithPrincipal,
     external_id: str | None = None,
+    project: str | None = None,
     unobserved: bool = False,
     unreflected: bool = False,
     before: str | None = None,
     limit: PageLimit = 100,
 ) -> SessionList:
-    """List sessions, the most recently begun first: all, or only those with something to observe or to reflect."""
+    """List sessions, the most recently begun first; of a project, or with something to observe or to reflect."""
     found = await list_sessions(
         parts,
         principal.pool_id,
         external_id=external_id,
+        # A key of a project that names none lists the sessions of no project, too.
+        project=stored_name(bound_project(principal, project)) if project else None,
         unobserved=unobserved,
         unreflected=unreflected,
         before=read_cursor(before) if before else None,

@@ -253,6 +253,13 @@ async def test_sessions_are_listed_newest_first_and_by_page(client: httpx2.Async
     assert [s["id"] for s in (await client.get("/v1/sessions?external_id=s1")).json()["sessions"]] == [ids[1]]
 
 
+async def test_sessions_are_listed_by_project_however_its_name_is_written(client: httpx2.AsyncClient) -> None:
+    ids = [await opened(client, f"s{n}", project=project) for n, project in enumerate(("Acme/Shop", "acme/blog"))]
+    for name, listed in (("acme/SHOP", ids[:1]), ("acme/none", []), ("", ids[::-1])):
+        found = (await client.get("/v1/sessions", params={"project": name})).json()["sessions"]
+        assert [session["id"] for session in found] == listed, name
+
+
 def at(moment: str, text: str) -> dict[str, Any]:
     """Return a message with this `sent_at`."""
     return {**user(text, text), "sent_at": moment}

@@ -78,7 +78,8 @@ async def test_a_pool_is_read_as_a_whole(esker: Esker) -> None:
     with pytest.raises(NotFound):
         await esker.get("mem_none")
     await esker.session("my-agent", "s1", project="garden")
-    assert [session.external_id async for session in esker.sessions()] == ["s1"]
+    assert [session.external_id async for session in esker.sessions(project="garden")] == ["s1"]
+    assert not [session async for session in esker.sessions(project="yard")]
     assert [(found.project, found.memories) for found in await esker.projects()] == [("garden", 2)]
     assert [row.content async for row in esker.memories(kinds=["note"], project="garden")]
     types = [line["type"] async for line in esker.export()]
