@@ -15,11 +15,11 @@ from esker.server.cli.times import ACCEPTED, as_sent, typed_time
 from esker.server.core.conversation.observer_text import TOOL_CHARACTERS
 from esker.server.core.conversation.readable_calls import readable
 from esker.server.core.counts import counted
+from esker.server.core.facts.forgetting import ROW_REASONS
 
 app = typer.Typer(add_completion=False)
 
 _COUNTED = {"memories": "memory", "vectors": "vector", "packs": "pack", "messages": "message", "notes": "note"}
-_WHY = {"asked": "", "same": ", says the same", "drawn": ", was drawn from it", "echo": ", repeats it"}
 
 
 @app.command()
@@ -140,7 +140,8 @@ def show_plan(plan: dict[str, Any]) -> str:
     if plan["names"]:
         say(f"Looked for: {', '.join(plan['names'])}.")
     for row in plan["memories"]:
-        say(f"{row['id']} {row['kind']}{_WHY[row['why']]}: {row['content']}")
+        reason = ROW_REASONS[row["why"]]
+        say(f"{row['id']} {row['kind']}{reason and f', {reason}'}: {row['content']}")
     for message in plan["messages"]:
         what = "blanked" if message["blanked"] else "taken out of passages"
         echo = ", repeats it" if message["why"] == "echo" else ""

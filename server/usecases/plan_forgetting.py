@@ -8,7 +8,7 @@ from datetime import datetime
 
 from esker.server.core.errors import Conflict, NotFound
 from esker.server.core.facts.echo import names_in, other_words, own_words, repeats, repeats_somewhere
-from esker.server.core.facts.forgetting import DoomedMessage, DoomedRow, ForgetPlan, ForgetRequest, Selection
+from esker.server.core.facts.forgetting import DoomedMessage, DoomedRow, ForgetPlan, ForgetRequest, RowReason, Selection
 from esker.server.core.facts.same_fact import fingerprint, same_fact
 from esker.server.core.ids import is_passage
 from esker.server.core.pack.rendering import unknown_line
@@ -46,6 +46,8 @@ class Doomed:
 
     same: set[str]
     """The ids of the memories that state the fact."""
+    taken: set[str] = field(default_factory=set[str])
+    """The memories that were taken from the messages of the requested passages; they are among `same`."""
     rows: dict[str, Memory] = field(default_factory=dict[str, Memory])
     """All memories that are deleted: those that state the fact, and those drawn from them."""
     echoes: set[str] = field(default_factory=set[str])
@@ -134,7 +136,7 @@ async def _by_ids(_: Parts, connection: Connection, request: ForgetRequest) -> D
     for memory_id in request.selection.ids:
         if memory_id in asked and memory_id not in there:
             raise memories.missing(memory_id)
-    return Doomed(await _saying_the_same(connection, asked | taken), own=own)
+    return Doomed(await _saying_the_same(connection, asked | taken), taken=taken, own=own)
 
 
 async def _by_selection(parts: Parts, connection: Connection, request: ForgetRequest) -> Doomed:
@@ -399,9 +401,16 @@ async def plan_of(connection: Connection, request: ForgetRequest, doomed: Doomed
 
 
 def _doomed_row(row: Memory, request: ForgetRequest, doomed: Doomed) -> DoomedRow:
+    return DoomedRow(row.id, row.kind, row.content, _reason(row, request, doomed))
+
+
+def _reason(row: Memory, request: ForgetRequest, doomed: Doomed) -> RowReason:
     if row.id in doomed.echoes:
-        return DoomedRow(row.id, row.kind, row.content, "echo")
-    if row.id not in doomed.same:
-        return DoomedRow(row.id, row.kind, row.content, "drawn")
-    asked = not request.selection.ids or row.id in request.selection.ids
-    return DoomedRow(row.id, row.kind, row.content, "asked" if asked else "same")
+        return "echo"
+    if row.id in doomed.same and (not request.selection.ids or row.id in request.selection.ids):
+        return "asked"
+    if row.id in doomed.taken or row.id not in doomed.same:
+        return "drawn"
+    # An insight is left out: of its sources, only those that say the same go with it.
+    whole = (doomed.rows[each] for each in doomed.same if not doomed.rows[each].facet)
+    return "source" if any(row.id in each.source_ids for each in whole) else "same"

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from fastapi import Request, Response
 
 from esker.server.core.errors import Conflict
-from esker.server.core.facts.forgetting import ForgetRequest, Selection
+from esker.server.core.facts.forgetting import ROW_REASONS, ForgetRequest, Selection
 from esker.server.core.records import Principal
 from esker.server.usecases.forget import forget, plan_forgetting
 from esker.server.usecases.parts import Parts
@@ -24,7 +24,8 @@ async def plan_page(
     """Show all that would be forgotten with some rows; nothing changes. `problem`: why it is shown again."""
     plan = await plan_forgetting(parts, who.pool_id, _asked(ids, messages=messages))
     address, status = request.url.path, 409 if problem else 200
-    return page(request, "forget.html", status, ids=ids, address=address, plan=plan, messages=messages, problem=problem)
+    shown = {"ids": ids, "plan": plan, "messages": messages, "reasons": ROW_REASONS}
+    return page(request, "forget.html", status, address=address, problem=problem, **shown)
 
 
 async def receipt_page(

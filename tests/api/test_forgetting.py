@@ -31,7 +31,7 @@ from tests.support.api import contents, observed, opened, recalled, said, tool_t
 from tests.support.databases import contents as contents_of
 from tests.support.databases import dump
 from tests.support.model_server import ModelServer, ScriptedAnswer
-from tests.support.reflecting import fact
+from tests.support.reflecting import fact, session_reflected
 from tests.support.reflecting import row as reflected_row
 
 VAULT = "Our vault is called Xanadu."
@@ -127,6 +127,23 @@ async def test_a_dry_run_shows_what_would_go_and_changes_nothing(memory: Scripte
     assert plan["notes"] == ["Ask whether Xanadu is locked.", "Guarding Xanadu", "The vault Xanadu"]
     assert (await memory.client.get(f"/v1/sessions/{session}/messages")).json() == before
     assert len(await memory.rows()) == 2
+
+
+async def test_a_plan_says_of_the_sources_of_a_reflection_that_they_are_its_sources(memory: ScriptedServer) -> None:
+    session = await opened(memory.client, "s2", project="shop")
+    for text in ("The weather of today was discussed at some length.", "The coffee of today was discussed as well."):
+        await memory.hears(session, text, priority="low", category="fact")
+    ids = [row["id"] for row in await memory.rows()]
+    memory.model.say(ScriptedAnswer(json.dumps({"rows": [reflected_row("Small talk.", *ids)]})))
+    await session_reflected(memory.client, session)
+    [reflection] = [row["id"] for row in await memory.rows() if row["content"] == "Small talk."]
+    for asked, expected in (
+        (reflection, {reflection: "asked", ids[0]: "source", ids[1]: "source"}),
+        (ids[0], {ids[0]: "asked", reflection: "drawn"}),
+        (await passage_of(memory.client, "weather today"), {ids[0]: "drawn", ids[1]: "drawn", reflection: "drawn"}),
+    ):
+        plan = await forgotten(memory.client, ids=[asked], dry_run=True)
+        assert {row["id"]: row["why"] for row in plan["memories"]} == expected
 
 
 async def test_words_are_forgotten_in_every_text_of_the_pool(memory: ScriptedServer, owner_url: str) -> None:

@@ -10,8 +10,17 @@ from typing import Literal
 from esker.server.core.conversation.records import Role
 from esker.server.core.records import Kind
 
-RowReason = Literal["asked", "same", "drawn", "echo"]
-"""Why a memory goes: it was asked for, says the same as one of those, was drawn from one, or only repeats one."""
+RowReason = Literal["asked", "source", "same", "drawn", "echo"]
+"""Why a memory goes: it was asked for, is a source of one of those, says the same, was drawn from one, or only repeats
+one."""
+ROW_REASONS: Mapping[RowReason, str] = {
+    "asked": "",
+    "source": "is a source of it",
+    "same": "says the same",
+    "drawn": "was drawn from it",
+    "echo": "repeats it",
+}
+"""The reasons in words that follow a memory; "" for one that was asked for."""
 MessageReason = Literal["said", "echo"]
 """Why a message is affected: it said what is forgotten, or only repeats it."""
 
