@@ -23,6 +23,7 @@ from esker.server.agents.content import (
     result_block,
     result_text,
     text_block,
+    texts,
 )
 from esker.server.agents.lines import JsonLine, Opener, SkippedLines, json_document, json_lines
 from esker.server.agents.reader_entries import TranscriptBuilder, stem
@@ -172,6 +173,7 @@ def _add_entries(builder: TranscriptBuilder, chat: _Chat, path: Path) -> None:
             builder.skip(f"{kind} record" if isinstance(kind, str) else "untyped line")
             continue
         builder.skip("thought of the model", len(as_list(record.get("thoughts"))))
+        builder.skip("injected context", int(role == "user" and _has_context(record)))
         at = record.get("timestamp", record.get("ts", ""))
         for part, speaker, blocks in exchanges.parts(name, role, record):
             orders = agent and speaker == "user" and not part
@@ -240,6 +242,11 @@ def _spoken_blocks(record: JsonLine) -> Iterator[Block]:
 def _typed(text: str) -> str:
     """Return a prompt without the context of hooks; the context itself if it has nothing else."""
     return _HOOK_CONTEXT.sub("", text) or text
+
+
+def _has_context(record: JsonLine) -> bool:
+    """Return whether the context of a hook is beside the words of a prompt."""
+    return any(_typed(text) != text for text in texts(_content(record)))
 
 
 def _calls(record: JsonLine) -> Iterator[tuple[str, str, Json]]:

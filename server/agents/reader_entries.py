@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from esker.server.agents.content import Block, as_text, text_block
+from esker.server.agents.content import Block, as_text, joined, text_block
 from esker.server.agents.lines import SkippedLines
 from esker.server.agents.project import project_of
 from esker.server.agents.transcript import ParsedTranscripts, Transcript, TranscriptEntry
@@ -79,7 +79,10 @@ class TranscriptBuilder:
         the next reading. A message without a readable time gets that of the one before. `cwd` is the session's
         directory at that time; `unique`: the client gives that id to no message in another session, except in forks.
         """
-        kept = self._cleaned(_without_packs(content) if role == "user" else content)
+        own = _without_packs(content) if role == "user" else content
+        # A pack beside words of the user; one that is alone is counted like other injected context.
+        self.skip("injected context", int(bool(joined(own).strip()) and own != content))
+        kept = self._cleaned(own if joined(own).strip() else content)
         if not kept:
             return False
         moment = as_moment(at)

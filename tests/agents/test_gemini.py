@@ -56,6 +56,7 @@ HOOK = "<hook_context>&lt;global_observations&gt;\n* Use tabs.\n&lt;/global_obse
 def test_the_context_of_a_hook_is_not_part_of_the_prompt(tmp_path: Path, content: Any) -> None:
     reading = read_transcript(chat(tmp_path, record("u1", "user", content), record("m1", "gemini", "None.")))
     assert shown(only(reading)) == ["user: List the files.", "assistant: None."]
+    assert reading.skipped["injected context"] == 1
 
 
 def test_the_context_of_a_hook_alone_is_not_a_message(tmp_path: Path) -> None:

@@ -71,6 +71,22 @@ def test_an_unknown_file_has_no_client(tmp_path: Path, raw: bytes) -> None:
         assert client_of(tmp_path / name) is None
 
 
+PACK = "<global_observations>\n* Use tabs.\n</global_observations>"
+
+
+@pytest.mark.parametrize(("content", "kept"), [(PACK, []), (f"{PACK}\n\nList the files.", ["user: List the files."])])
+@pytest.mark.parametrize("in_blocks", [False, True])
+def test_a_pack_in_a_prompt_is_left_out_counted_and_named(
+    tmp_path: Path, content: str, kept: list[str], *, in_blocks: bool
+) -> None:
+    said = [{"type": "text", "text": content}] if in_blocks else content
+    line: dict[str, Any] = {"type": "user", "uuid": "u1", "sessionId": "s", "timestamp": "2026-03-02T09:00:00Z"}
+    line |= {"message": {"role": "user", "content": said}}
+    reading = claude_code.read_transcript(written(tmp_path / "s.jsonl", line))
+    assert [text for transcript in reading.transcripts for text in shown(transcript)] == kept
+    assert reading.skipped == Counter({"injected context": 1})
+
+
 def test_sessions_from_the_web_are_read(tmp_path: Path) -> None:
     path = tmp_path / "session.json"
     lines = [{"type": "user", "timestamp": AT, "message": {"role": "user", "content": "Hi."}}, 5, {"type": "x"}]
