@@ -20,12 +20,14 @@ _STOPS: dict[object, Stop] = {
     "length": "cut_off",
     "content-filter": "refused",
 }
+# Attempts of one request. By itself a client repeats it for minutes before it says that it is limited.
+_MOST_ATTEMPTS = 2
 # Gemini CLI reads this as the settings of the machine's administrator, which outrank those of the user.
 _GEMINI = {
     "tools": {"core": ["none"]},
     "hooksConfig": {"enabled": False},
     "mcp": {"allowed": ["none"]},
-    "general": {"enableAutoUpdate": False},
+    "general": {"enableAutoUpdate": False, "maxAttempts": _MOST_ATTEMPTS},
 }
 # Tools that Codex would offer beside the answer.
 _CODEX_OFF = ("shell_tool", "unified_exec", "hooks", "plugins", "apps", "multi_agent", "goals", "image_generation")
@@ -229,6 +231,7 @@ _ALL = (
         # Thinking is billed, too.
         lambda _: {
             "MAX_THINKING_TOKENS": "0",
+            "CLAUDE_CODE_MAX_RETRIES": str(_MOST_ATTEMPTS - 1),
             "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
             "CLAUDE_CODE_DISABLE_ATTACHMENTS": "1",
         },

@@ -42,6 +42,7 @@ _LIMITED = re.compile(
 )
 # Seconds before a client whose limit is reached is started again: each start costs seconds of a core.
 _LIMITED_SECONDS = 300.0
+_HINT = "Nothing is lost; the client is started again automatically, and `esker doctor` shows whether it answers."
 _SHOWN = 300
 # A word joiner behind an at sign: Claude Code and Gemini CLI put the file into the prompt that `@path` names, even when
 # they have no tools. Nobody sees it, and it is taken out of the answer.
@@ -75,12 +76,14 @@ class CliWire:
                 f"{self._name} ran with its tools and hooks, since it does not trust {call.folder}: others may write"
                 " into a directory above it. Its answer is not used; set ESKER_STATE_DIR to a directory of your own."
             )
+        # Gemini CLI prints its problems on standard error.
+        is_silent = bool(ran.code) and not ran.output.strip()
         try:
-            answer = self._client.read(ran.output)
+            answer = self._client.read(ran.error if is_silent else ran.output)
         except ClientProblem as problem:
             raise self._failure(ran, str(problem)) from None
         if not answer.text.strip():
-            raise self._failure(ran, "it gave no answer")
+            raise self._failure(ran, (is_silent and ran.error.strip()[-_SHOWN:]) or "it gave no answer")
         return replace(answer, text=_MARKED.sub("@", answer.text)) if self._client.reads_mentions else answer
 
     async def close(self) -> None:
@@ -146,6 +149,8 @@ class CliWire:
         """Return the error for an output without an answer."""
         error = self._reason(ran, problem)
         error.is_billed = False
+        if isinstance(error, ModelDown):
+            error.hint = _HINT
         return error
 
     def _reason(self, ran: Ran, problem: str) -> ModelFailed:

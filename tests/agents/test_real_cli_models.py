@@ -10,14 +10,15 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel
 
+from esker.server.core.errors import ModelDown
 from esker.server.providers.agent_clients import AGENT_CLIENTS
 from esker.server.providers.answers import read_answer
 from esker.server.providers.cli_model import CliWire
 from esker.server.providers.context_size import ContextSize
-from esker.server.providers.language_model import LanguageModel
+from esker.server.providers.language_model import LanguageModel, ModelRequest
 from tests.clients.homes import environment, make_home
 from tests.clients.installing import Clients, known_clients
-from tests.clients.model.server import ModelAsked, scripted_model
+from tests.clients.model.server import Failure, ModelAsked, scripted_model
 from tests.support.model_server import Unmetered
 from tests.support.processes import ROOT
 
@@ -59,11 +60,8 @@ def with_scripted_provider(folder: Path, program: str, url: str) -> str:
     return str(folder)
 
 
-@pytest.mark.timeout(400)
-@pytest.mark.parametrize("name", AGENT_CLIENTS)
-async def test_a_real_client_answers_without_its_tools_and_hooks(
-    name: str, asked: ModelAsked, tmp_path: Path, request: pytest.FixtureRequest
-) -> None:
+def wire_of(name: str, asked: ModelAsked, tmp_path: Path, request: pytest.FixtureRequest) -> CliWire:
+    """Return how a real client is called, in a home where it uses the scripted model."""
     path = Clients(INSTALLED, known_clients()).path()
     program = shutil.which(name, path=path)
     if program is None or not program.startswith(str(INSTALLED)):
@@ -77,8 +75,15 @@ async def test_a_real_client_answers_without_its_tools_and_hooks(
     state = Path(tempfile.mkdtemp(prefix=".esker-test-", dir=Path.home()))
     request.addfinalizer(lambda: shutil.rmtree(state))
     environ = environment(home, asked.url, path) | {"ESKER_STATE_DIR": str(state)}
-    wire = CliWire(AGENT_CLIENTS[name], MODELS[name], 1, environ)
-    model = LanguageModel(f"cli:{name}", wire, 300, ContextSize())
+    return CliWire(AGENT_CLIENTS[name], MODELS[name], 1, environ)
+
+
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize("name", AGENT_CLIENTS)
+async def test_a_real_client_answers_without_its_tools_and_hooks(
+    name: str, asked: ModelAsked, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    model = LanguageModel(f"cli:{name}", wire_of(name, asked, tmp_path, request), 300, ContextSize())
     said = [{"type": "text", "text": SECRET * 5_000}, {"type": "text", "text": 'SAY {"facts": ["a"]}'}]
     try:
         answered = await model.ask(
@@ -100,3 +105,20 @@ async def test_a_real_client_answers_without_its_tools_and_hooks(
     tools = {tool.get("name") for tool in body.get("tools") or [] if isinstance(tool, dict)} - {None}
     assert tools <= {"StructuredOutput", "request_user_input", "apply_patch", "view_image"}
     assert not (tmp_path / "hooked").exists()
+
+
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize("name", AGENT_CLIENTS)
+async def test_a_real_client_that_is_limited_says_so_after_a_few_requests(
+    name: str, asked: ModelAsked, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    asked.refuses = Failure(429)
+    wire = wire_of(name, asked, tmp_path, request)
+    said = [{"role": "user", "content": [{"type": "text", "text": "We chose pnpm."}]}]
+    try:
+        with pytest.raises(ModelDown, match=r"is limited: .*(rate limit|429)"):
+            await wire.send(ModelRequest("You keep the memory.", said, Facts, 100))
+    finally:
+        await wire.close()
+    # OpenCode repeats a request five times, and no setting says less.
+    assert 0 < len([each for each in asked.exchanges if each.method == "POST"]) <= 6

@@ -217,6 +217,7 @@ async def test_what_a_client_says_in_place_of_an_answer_is_told_apart(
     with pytest.raises(ModelFailed, match=state) as raised:
         await asked_for(model)
     assert type(raised.value) is kind
+    assert "ESKER_LLM_" not in (raised.value.hint or "") or kind is not ModelDown
     assert bool(model.problem) is (kind is ModelDown)
 
 
@@ -264,6 +265,21 @@ async def test_an_error_on_standard_error_alone_is_understood(claude: ScriptedCl
     claude.does("sys.stderr.write('x' * 500_000 + '\\nInvalid API key · Please run /login\\n'); sys.exit(1)")
     with pytest.raises(ModelDown, match="not logged in"):
         await asked_for(model_of(claude))
+
+
+async def test_words_on_standard_error_alone_are_shown(client: ScriptedClient) -> None:
+    client.does("sys.stderr.write('Warning: 256 colours\\nYou exceeded your current quota, friend.\\n'); sys.exit(1)")
+    with pytest.raises(ModelDown, match=r"is limited: .*You exceeded your current quota, friend\."):
+        await asked_for(model_of(client))
+
+
+async def test_a_problem_that_gemini_prints_among_traces_is_shown_alone(tmp_path: Path) -> None:
+    client = ScriptedClient(tmp_path, "gemini")
+    problem = {"session_id": "s", "error": {"type": "Error", "message": "You exceeded your quota.", "code": 429}}
+    trace = 'Attempt 1 failed: {"error": {"message": "busy"}}\n    at retry (file:///x.js:1:2) {\n  status: 429\n}\n'
+    client.does(f"sys.stderr.write({trace + json.dumps(problem, indent=2)!r}); sys.exit(173)")
+    with pytest.raises(ModelDown, match=r"is limited: You exceeded your quota\.$"):
+        await asked_for(model_of(client))
 
 
 # How it is ended ------------------------------------------------------------------------------------------------------

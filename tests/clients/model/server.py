@@ -19,6 +19,11 @@ from tests.clients.model.script import Said
 _STUMBLES, _TOOLS = b"STUMBLE", b'"tools"'
 # Seconds for which a model that was told to stop waits for its client to go.
 _HELD_SECONDS = 60
+# The error of each protocol for a status: the type and the words of the Messages API, and the status of Gemini's.
+_FAILURES = {
+    401: ("authentication_error", "invalid x-api-key", "UNAUTHENTICATED"),
+    429: ("rate_limit_error", "This request would exceed your rate limit.", "RESOURCE_EXHAUSTED"),
+}
 _MODELS = {"object": "list", "data": [{"id": "scripted", "object": "model"}], "models": []}
 
 
@@ -35,8 +40,8 @@ class ModelAsked:
     """The address of the model, the requests that it has answered, and what it said.
 
     `exchanges` are all requests as they came. `failures` are given one by one to requests of a conversation that say
-    STUMBLE. The model sets `holds` when it has stopped in the middle of an answer, and `let_go` when the client then
-    went away.
+    STUMBLE, and `refuses` to every request. The model sets `holds` when it has stopped in the middle of an answer, and
+    `let_go` when the client then went away.
     """
 
     url: str = ""
@@ -44,6 +49,7 @@ class ModelAsked:
     said: list[Said] = field(default_factory=list[Said])
     exchanges: list[Exchange] = field(default_factory=list[Exchange])
     failures: list[Failure] = field(default_factory=list[Failure])
+    refuses: Failure | None = None
     holds: threading.Event = field(default_factory=threading.Event)
     let_go: threading.Event = field(default_factory=threading.Event)
 
@@ -111,7 +117,7 @@ class _Handler(Handler):
         if protocol is None:
             return self._json(404, {"error": {"type": "not_found_error", "message": path}})
         stumbles = self.model.failures and _STUMBLES in raw and _TOOLS in raw
-        failure = self.model.failures.pop(0) if stumbles else None
+        failure = self.model.refuses or (self.model.failures.pop(0) if stumbles else None)
         if failure and failure.status != HTTPStatus.OK:
             return self._fail(failure)
         body: dict[str, Any] = json.loads(raw or b"{}")
@@ -124,7 +130,8 @@ class _Handler(Handler):
         return self._json(200, protocol.whole(said, body, number))
 
     def _fail(self, failure: Failure) -> None:
-        names = {"type": "overloaded_error", "message": "Overloaded", "code": failure.status, "status": "UNAVAILABLE"}
+        kind, words, status = _FAILURES.get(failure.status, ("overloaded_error", "Overloaded", "UNAVAILABLE"))
+        names = {"type": kind, "message": words, "code": failure.status, "status": status}
         self._json(failure.status, {"type": "error", "error": names}, failure.headers)
 
     def _json(self, status: int, value: Any, headers: Iterable[tuple[str, str]] = ()) -> None:
