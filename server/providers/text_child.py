@@ -37,8 +37,12 @@ def _answer(data: bytes, answers: BinaryIO) -> None:
         answer = packed((work(*arguments), None))
     except Exception as error:  # noqa: BLE001 - the parent raises it
         answer = packed((None, error))
-    answers.write(answer)
-    answers.flush()
+    try:
+        answers.write(answer)
+        answers.flush()
+    except BrokenPipeError:
+        # The parent was killed: nobody waits for the answer, and what is left in the buffer cannot be written either.
+        os._exit(0)
 
 
 if __name__ == "__main__":

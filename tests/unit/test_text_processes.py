@@ -15,9 +15,10 @@ import pytest
 from esker.server.core.child_command import child_command
 from esker.server.core.config.settings import Settings
 from esker.server.core.errors import Misconfigured, Unavailable
-from esker.server.providers import text_processes
+from esker.server.providers import text_child, text_processes
 from esker.server.providers.embedders import make_embedder
 from esker.server.providers.text_processes import LONG, TextProcesses
+from tests.support.processes import ROOT
 
 
 @pytest.fixture(autouse=True)
@@ -102,6 +103,16 @@ def test_a_child_ends_when_its_parent_is_killed() -> None:
         child = os.pidfd_open(int(parent.stdout.readline()))
         parent.kill()
         wait_for(child)
+
+
+def test_a_child_says_nothing_of_an_answer_that_its_killed_parent_cannot_read() -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    command = [sys.executable, "-P", "-m", text_child.__name__]
+    work = text_child.packed((len, ("abc",)))
+    child = subprocess.run(command, cwd=ROOT, input=work, stdout=writing, stderr=subprocess.PIPE, check=True)
+    os.close(writing)
+    assert child.stderr == b""
 
 
 async def end_of(process: int) -> None:
