@@ -3,7 +3,8 @@
 import os
 import sys
 from dataclasses import asdict
-from datetime import timedelta
+from datetime import datetime
+from functools import partial
 from typing import Annotated, Literal
 
 import typer
@@ -11,12 +12,12 @@ import typer
 from esker.server.cli.database import migrated, settings_for, with_database
 from esker.server.cli.install import install, keyless_clients
 from esker.server.cli.output import AsJson, DataDir, WrongUsage, note, print_json, progress, say, table
-from esker.server.core.clock import system_clock
 from esker.server.core.config.settings import Settings
 from esker.server.core.conversation.retention import Retention
 from esker.server.core.counts import counted
 from esker.server.core.records import KINDS, Kind, ListedKey, ListedPool
 from esker.server.usecases import authenticate, spending
+from esker.server.usecases.parts import Parts
 from esker.server.usecases.retain import MOST_DAYS, set_pool_retention
 from esker.server.usecases.spending import WhenSpent
 from esker.server.usecases.switch_passages import Switched, switch_passages
@@ -202,11 +203,10 @@ def create_key(
     wanted = None if scopes is None else [scope.strip() for scope in scopes.split(",") if scope.strip()]
     if not name.strip():
         raise WrongUsage("A key needs a name.")
-    expires = system_clock() + timedelta(days=days) if days else None
     made = with_database(
         settings_for(data_dir),
         lambda parts: authenticate.create_key(
-            parts, name=name, pool=pool, scopes=wanted, client=client, project=project, expires=expires
+            parts, name=name, pool=pool, scopes=wanted, client=client, project=project, days=days
         ),
         may_be_first=True,
     )
@@ -243,7 +243,7 @@ def _offer_to_install_again(key: str) -> None:
 @keys.command("list")
 def list_keys(pool: PoolOption = authenticate.DEFAULT_POOL, data_dir: DataDir = None, as_json: AsJson = False) -> None:
     """List the keys of a pool."""
-    found = with_database(settings_for(data_dir), lambda parts: authenticate.list_keys(parts, pool))
+    found, now = with_database(settings_for(data_dir), partial(_keys_and_time, pool=pool))
     if as_json:
         print_json(found)
         return
@@ -258,17 +258,22 @@ def list_keys(pool: PoolOption = authenticate.DEFAULT_POOL, data_dir: DataDir = 
             f"{key.created_at:%Y-%m-%d}",
             str(key.last_used_on or "never"),
             f"{key.expires_at:%Y-%m-%d}" if key.expires_at else "never",
-            _state(key),
+            _state(key, now),
         )
         for key in found
     ]
     table(("id", "name", "key", "scopes", "client", "project", "created", "last used", "expires", "state"), rows)
 
 
-def _state(key: ListedKey) -> str:
+async def _keys_and_time(parts: Parts, pool: str) -> tuple[list[ListedKey], datetime]:
+    """Return the keys of a pool, and the time by which they expire, which is that of the database."""
+    return await authenticate.list_keys(parts, pool), parts.clock()
+
+
+def _state(key: ListedKey, now: datetime) -> str:
     if key.revoked_at:
         return "revoked"
-    return "expired" if key.expires_at and key.expires_at <= system_clock() else "valid"
+    return "expired" if key.expires_at and key.expires_at <= now else "valid"
 
 
 @keys.command("revoke")

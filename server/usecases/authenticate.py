@@ -3,7 +3,7 @@
 import hashlib
 import re
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import timedelta
 
 from esker.server.core import api_key
 from esker.server.core.errors import Conflict, Forbidden, InvalidInput, NotFound, Unauthorized, UnknownKey
@@ -121,12 +121,12 @@ async def create_key(
     scopes: list[str] | None = None,
     client: str | None = None,
     project: str | None = None,
-    expires: datetime | None = None,
+    days: int | None = None,
 ) -> NewKey:
     """Create a key for a pool; from the first one on, every request needs a key. Raises InvalidInput, NotFound.
 
     `scopes` defaults to the usual ones. A key of a `client` writes only sessions of that one; a key of a `project` sees
-    and writes nothing of other projects.
+    and writes nothing of other projects. It expires in so many `days` of the database's time, or never.
     """
     client, project = _bound_client(client), _bound_project(project)
     wanted = _scopes(scopes, project)
@@ -148,7 +148,7 @@ async def create_key(
             client=client,
             project=project,
             now=now,
-            expires=expires,
+            expires=now + timedelta(days=days) if days else None,
         )
         # The audit trail contains no words, so it says only that names are bound; the list of keys shows them.
         bound: list[Json] = [name for name, value in (("client", client), ("project", project)) if value]
