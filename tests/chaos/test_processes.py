@@ -445,9 +445,11 @@ def test_a_data_directory_with_a_wrong_mode_is_closed_to_others_again(data_dir: 
 def test_another_process_with_the_old_pid_is_not_taken_for_postgres(data_dir: Path) -> None:
     with served("--data-dir", str(data_dir)) as (process, said):
         memory = post(f"{said['url']}/v1/memories", {"content": "Our river is the Rhine."})
+        # The server first: it would start Postgres again.
+        process.kill()
+        process.wait()
         for running in using(data_dir):
             running.kill()
-        process.wait()
     pid_file = data_dir / "postgres/postmaster.pid"
     lines = pid_file.read_text().splitlines()
     with subprocess.Popen(["sleep", "1000"]) as victim:
