@@ -9,6 +9,7 @@ from esker.server.core.clock import age
 from esker.server.core.counts import counted
 from esker.server.core.errors import named
 from esker.server.db.backup_folder import BackupFolder
+from esker.server.store.invariants import Violation
 from esker.server.store.vector_indexes import Probe
 from esker.server.usecases.check_invariants import Checked
 from esker.server.usecases.inspect import DatabaseFacts, Stuck
@@ -22,6 +23,9 @@ _REPAIRED = "The embedding worker repairs this within minutes; check that one ru
 _DAMAGED = (
     "Esker itself never does this: look for a change by hand, a fault of the disk or an incomplete restore. `esker"
     " restore` brings back the latest backup; if the disk is sound, please report it."
+)
+_HALF_IMPORTED = (
+    "An import that was cut off leaves this behind: repeat it with the same file. If nothing was imported: "
 )
 _RETRY = "When the cause is fixed, `esker doctor --retry` tries it again."
 
@@ -75,12 +79,18 @@ def invariants(checked: Checked) -> Iterator[Finding]:
             yield Finding(
                 "warning" if one.is_repaired else "wrong",
                 f"Pool {pool}: {one.problem}: {ids}.",
-                _REPAIRED if one.is_repaired else _DAMAGED,
+                _way_out(one),
             )
     if not checked.broken:
         yield Finding(
             "ok", f"All {counted(checked.checks, 'invariant')} of {counted(len(checked.pools), 'pool')} hold."
         )
+
+
+def _way_out(one: Violation) -> str:
+    if one.is_repaired:
+        return _REPAIRED
+    return f"{_HALF_IMPORTED if one.is_of_imports else ''}{_DAMAGED}"
 
 
 def backups(folder: BackupFolder, now: datetime) -> Finding:

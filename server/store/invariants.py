@@ -51,6 +51,11 @@ class Violation:
         """Whether a worker repairs it."""
         return self.invariant in OF_SPACES
 
+    @property
+    def is_of_imports(self) -> bool:
+        """Whether an import breaks it until its last part is there: a replaced memory may come before its successor."""
+        return self.invariant == "superseded_by_something"
+
 
 async def violations(connection: Connection) -> AsyncGenerator[Violation | None]:
     """Yield for each invariant how the pool breaks it, or None; the transaction must have one snapshot."""
