@@ -2,13 +2,9 @@
 
 import asyncio
 import logging
-from collections.abc import Generator
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from datetime import UTC
-from typing import Any
-
-from apscheduler.schedulers.asyncio import AsyncIOScheduler  # pyright: ignore[reportMissingTypeStubs]
 
 from esker.embedding_worker.backfill import Backfill, Tell, ignore
 from esker.embedding_worker.following import following
@@ -59,9 +55,8 @@ async def _serve(parts: Parts, embedder: Embedder, stop: asyncio.Event, tell: Te
     tell(state_line(RUNNING))
     wake, upkeep = asyncio.Event(), asyncio.Event()
     upkeep.set()
-    with _ticks(wake, upkeep):
-        async with listening(parts.database.direct_url, "esker_embed", wake):
-            await _work(parts, embedder, space, _WakeSignals(wake, upkeep, stop), tell, adopt=adopt)
+    async with _ticks(wake, upkeep), listening(parts.database.direct_url, "esker_embed", wake):
+        await _work(parts, embedder, space, _WakeSignals(wake, upkeep, stop), tell, adopt=adopt)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,22 +143,20 @@ async def _ready(parts: Parts, embedder: Embedder, stop: asyncio.Event, tell: Te
     return None
 
 
-@contextmanager
-def _ticks(wake: asyncio.Event, upkeep: asyncio.Event) -> Generator[None]:
-    """Wake the loop at intervals during the block."""
+@asynccontextmanager
+async def _ticks(wake: asyncio.Event, upkeep: asyncio.Event) -> AsyncGenerator[None]:
+    """Wake the loop at intervals during the block. A jump of the machine's clock does not change them."""
 
-    def tick() -> None:
-        wake.set()
+    async def tick(seconds: float, *events: asyncio.Event) -> None:
+        while True:
+            await asyncio.sleep(seconds)
+            for event in events:
+                event.set()
 
-    def upkeep_tick() -> None:
-        upkeep.set()
-        wake.set()
-
-    scheduler: Any = AsyncIOScheduler(timezone=UTC)  # the library has no types
-    scheduler.add_job(tick, "interval", seconds=POLL_SECONDS)
-    scheduler.add_job(upkeep_tick, "interval", seconds=UPKEEP_SECONDS)
-    scheduler.start()
+    ticking = [asyncio.create_task(tick(POLL_SECONDS, wake)), asyncio.create_task(tick(UPKEEP_SECONDS, upkeep, wake))]
     try:
         yield
     finally:
-        scheduler.shutdown(wait=False)
+        for task in ticking:
+            task.cancel()
+        await asyncio.gather(*ticking, return_exceptions=True)

@@ -10,7 +10,7 @@ from typing import Literal
 
 from esker.server.core.redaction import redact
 
-QUIET = ("apscheduler", "httpx2", "httpcore2", "mcp", "sse_starlette", "sentence_transformers", "psycopg.pool")
+QUIET = ("httpx2", "httpcore2", "mcp", "sse_starlette", "sentence_transformers", "psycopg.pool")
 """Libraries whose messages below a warning are never logged: some repeat what is sent."""
 # Its pool warns of each try to connect; server/db/reachability.py logs the reason once.
 _FAILURES_ONLY = "psycopg.pool"
