@@ -113,6 +113,9 @@ def show_receipt(receipt: dict[str, Any]) -> None:
     if receipt["restored"]:
         again = counted(receipt["restored"], "memory that it had replaced is", "memories that it had replaced are")
         say(f"{again} live again.")
+    if receipt["renamed"]:
+        names = "name of a project, directory or client", "names of projects, directories and clients"
+        say(f"{counted(receipt['renamed'], *names)} replaced by others.")
     _show_left(receipt["left"])
     say(f"Receipt {receipt['id']}.")
 

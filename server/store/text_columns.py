@@ -3,10 +3,11 @@
 from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 from esker.server.core.conversation.records import KNOWN_CLIENTS
 from esker.server.core.json_input import Json
+from esker.server.core.records import Trust
 from esker.server.core.text.phrases import Phrases
 from esker.server.db.database import Connection, Database
 from esker.server.db.statements import Statements, as_json, for_column
@@ -116,9 +117,7 @@ TEXT_COLUMNS: tuple[TextColumn, ...] = tuple(
 """All columns with people's words. A test compares them with the catalog."""
 
 PLACES: tuple[TextColumn, ...] = tuple(
-    column
-    for column in TEXT_COLUMNS
-    if column.column in ("project", "former_project", "cwd") and column.table != "quarantines"
+    column for column in TEXT_COLUMNS if column.column in ("project", "former_project", "cwd")
 )
 """The columns with the name or the directory of a project, which many rows share."""
 
@@ -129,8 +128,12 @@ IDS: tuple[TextColumn, ...] = tuple(
     and column.table != "memories"
 )
 """The columns with ids that clients gave to sessions, messages and events; a memory goes with its id."""
-CLIENT = next(column for column in TEXT_COLUMNS if (column.table, column.column) == ("sessions", "client"))
-"""The name that a program gave to itself."""
+CLIENTS: tuple[TextColumn, ...] = tuple(
+    column
+    for column in TEXT_COLUMNS
+    if column.name in ("sessions.client", "quarantines.client", "quarantines.source")
+)
+"""The columns with the name that a program gave to itself, as it is or as the limit of a quarantine."""
 _UNIQUE_WITHIN: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("sessions", "external_id"): ("client",),
     ("sessions", "client"): ("external_id",),
@@ -240,10 +243,10 @@ async def rename_places(connection: Connection, phrases: Phrases, name: Callable
     """Give places, clients and their ids that contain one of some phrases another name; return their former names."""
     renamed: set[str] = set()
     kept = await kept_clients(connection)
-    for column in (*PLACES, *IDS, CLIENT):
+    for column in (*PLACES, *IDS, *CLIENTS):
         statement = for_column(SQL["distinct"], column.table, column.column)
         rows = await (await connection.execute(statement, {"patterns": list(phrases.patterns)})).fetchall()
-        old = [value for (value,) in rows if phrases.found_in(value) and (column is not CLIENT or value not in kept)]
+        old = [value for (value,) in rows if phrases.found_in(value) and (column not in CLIENTS or value not in kept)]
         if old:
             await _rename(connection, column, {each: name(each) for each in old})
         renamed.update(old)
@@ -253,7 +256,7 @@ async def rename_places(connection: Connection, phrases: Phrases, name: Callable
 async def places(connection: Connection) -> set[str]:
     """Return all projects, directories, clients and ids of clients in the pool."""
     found: set[str] = set()
-    for column in (*PLACES, *IDS, CLIENT):
+    for column in (*PLACES, *IDS, *CLIENTS):
         statement = for_column(SQL["distinct"], column.table, column.column)
         found.update(name for (name,) in await (await connection.execute(statement, {"patterns": ["%"]})).fetchall())
     return found
@@ -264,13 +267,17 @@ async def give_names(connection: Connection, names: Mapping[str, str]) -> None:
     for column in (*PLACES, *IDS):
         await _rename(connection, column, names)
     kept = await kept_clients(connection)
-    await _rename(connection, CLIENT, {name: new for name, new in names.items() if name not in kept})
+    for column in CLIENTS:
+        await _rename(connection, column, {name: new for name, new in names.items() if name not in kept})
 
 
 async def kept_clients(connection: Connection) -> frozenset[str]:
-    """Return the clients that keep their names: those that Esker knows, and those to which keys are bound."""
+    """Return the clients that keep their names: those that Esker knows, and those to which keys are bound.
+
+    With them are the kinds of trust, which may stand in the place of a client as the source of a quarantine.
+    """
     bound = await (await connection.execute(SQL["bound_clients"])).fetchall()
-    return KNOWN_CLIENTS.union(str(client) for (client,) in bound)
+    return KNOWN_CLIENTS.union(get_args(Trust), (str(client) for (client,) in bound))
 
 
 async def _rename(connection: Connection, column: TextColumn, names: Mapping[str, str]) -> None:

@@ -1,7 +1,7 @@
 """Find projects by name: an answer tells a misspelt or renamed project from one without memories."""
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from esker.server.core.reports import ProjectSummary
 from esker.server.core.similar_projects import UnknownProject, nearest
@@ -38,10 +38,18 @@ async def renamed_project(parts: Parts, pool_id: str, project: str | None) -> st
         return (await renamed_projects(connection, [project])).get(project)
 
 
-async def renamed_projects(connection: Connection, names: Iterable[str]) -> dict[str, str]:
-    """Return those of some names of projects that were renamed, merged or forgotten, with their present names."""
+async def renamed_projects(
+    connection: Connection, names: Iterable[str], forgotten: Mapping[str, str] | None = None
+) -> dict[str, str]:
+    """Return those of some names of projects that were renamed, merged or forgotten, with their present names.
+
+    `forgotten` are the other names of those that were forgotten, if they are known already.
+    """
     asked = list(names)
-    forgotten = await new_names(connection, dict.fromkeys(asked))
+    if not asked:
+        return {}
+    if forgotten is None:
+        forgotten = await new_names(connection, dict.fromkeys(asked))
     present = await fetch(connection, projects.present_names({*asked, *forgotten.values()}))
     named = {name: forgotten.get(name, name) for name in asked}
     return {name: found for name, given in named.items() if (found := present.get(given, given)) != name}

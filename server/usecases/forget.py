@@ -140,6 +140,7 @@ async def _forget(
     contents = {row.id: _unquoted(row.content, doomed.phrases) for row in doomed.quoting.values()}
     numbers, restored, reworded = await _delete_rows(connection, doomed.rows, contents)
     await forgetting.forget_notes(connection, doomed.noted_in, doomed.notes)
+    renamed = set[str]()
     if request.selection.words:
         renamed = await text_columns.rename_places(connection, doomed.phrases, digests.name_for)
         await bury_places(connection, digests, renamed, receipt_id, now)
@@ -158,10 +159,11 @@ async def _forget(
         packs=shown,
         messages=blanked,
         notes=len(doomed.notes),
+        renamed=len(renamed),
         left=await _left(parts, connection, doomed.phrases),
     )
     counts: dict[str, Json] = {
-        name: getattr(receipt, name) for name in ("memories", "vectors", "packs", "messages", "notes")
+        name: getattr(receipt, name) for name in ("memories", "vectors", "packs", "messages", "notes", "renamed")
     }
     await audit.insert(connection, who.actor, "forget", receipt.id, counts, now)
     return receipt, list(doomed.quoting)

@@ -5,6 +5,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TypeVar
 
+from esker.server.core.facts.forgetting import Selection
 from esker.server.core.facts.tombstones import holding
 from esker.server.core.pool.lines import (
     GroupLine,
@@ -49,6 +50,15 @@ async def new_names(connection: Connection, places: Mapping[str, datetime | None
             if names[place] in known or (said_at and any(holding(words[place], known, said_at)))
         }
     return found
+
+
+async def with_new_names(connection: Connection, limits: Selection) -> Selection:
+    """Return limits with the other names of their project and their client, if these were forgotten."""
+    renamed = await new_names(connection, dict.fromkeys(filter(None, (limits.project, limits.client))))
+    client = limits.client
+    if client in renamed and client not in await kept_clients(connection):
+        client = renamed[client]
+    return replace(limits, project=renamed.get(limits.project or "", limits.project), client=client)
 
 
 async def batch_with_new_names(

@@ -10,8 +10,7 @@ from esker.server.core.page_cursor import PageCursor
 from esker.server.core.records import Job
 from esker.server.core.redaction import redact, redact_name
 from esker.server.db.database import Connection
-from esker.server.db.pipeline import fetch
-from esker.server.store import groups, jobs, messages, projects, sessions
+from esker.server.store import groups, jobs, messages, sessions
 from esker.server.store.text_columns import kept_clients
 from esker.server.usecases.find_projects import renamed_projects
 from esker.server.usecases.forgotten_places import new_names
@@ -54,14 +53,13 @@ async def open_in(connection: Connection, asked: SessionRequest, now: datetime) 
     renamed = await new_names(connection, dict.fromkeys(filter(None, names)))
     if client in renamed and client not in await kept_clients(connection):
         client = renamed[client]
-    project = renamed.get(named) or renamed.get(project or "", project)
-    present = await fetch(connection, projects.present_names([project])) if project else {}
+    present = await renamed_projects(connection, filter(None, (named, project)), renamed)
     return await sessions.upsert(
         connection,
         session_id=new_id("ses", now),
         client=client,
         external_id=renamed.get(external_id, external_id),
-        project=present.get(project, project) if project else None,
+        project=present.get(named) or present.get(project or "", project),
         cwd=renamed.get(cwd, cwd) if cwd else None,
         timezone=asked.timezone,
         effective_context=asked.effective_context,

@@ -3,7 +3,7 @@
 import asyncio
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from esker.server.core.errors import Conflict, NotFound
@@ -22,6 +22,7 @@ from esker.server.store import forgetting, memories, passages, projects
 from esker.server.store.forgetting import FoundMessage
 from esker.server.usecases.find_phrases import any_saying, saying
 from esker.server.usecases.find_projects import unknown_project
+from esker.server.usecases.forgotten_places import with_new_names
 from esker.server.usecases.parts import Parts
 
 _SHOWN_CHARACTERS = 200
@@ -105,6 +106,7 @@ async def doomed_by(parts: Parts, connection: Connection, request: ForgetRequest
 
     Raises NotFound for an unknown id or project, and Conflict if keys are bound to a project whose name says a word.
     """
+    request = replace(request, selection=await with_new_names(connection, request.selection))
     doomed = await (_by_ids if request.selection.ids else _by_selection)(parts, connection, request)
     await _add_drawn(connection, doomed)
     doomed.said_in = merged(doomed.said_in, await _said_in(connection, [doomed.rows[i] for i in sorted(doomed.same)]))

@@ -15,6 +15,7 @@ from esker.server.db.database import Connection
 from esker.server.db.pipeline import fetch, send
 from esker.server.store import audit, hidden_calls, memories, packs, quarantine, sessions
 from esker.server.usecases.find_projects import renamed_project
+from esker.server.usecases.forgotten_places import with_new_names
 from esker.server.usecases.in_each_pool import in_each_pool
 from esker.server.usecases.parts import Parts
 
@@ -26,6 +27,8 @@ async def begin_quarantine(parts: Parts, who: Principal, limits: Selection) -> Q
     if limits.ids or limits.words or not limits.is_limited:
         raise InvalidInput("A quarantine needs limits.", hint="Give a source, session, client, project or time.")
     now = parts.clock()
+    async with parts.database.moment(who.pool_id) as connection:
+        limits = await with_new_names(connection, limits)
     values = {**limits.limits, "since": as_utc(limits.since), "until": as_utc(limits.until)}
     if present := await renamed_project(parts, who.pool_id, limits.project):
         values["project"] = present

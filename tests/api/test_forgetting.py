@@ -216,6 +216,29 @@ async def test_a_client_whose_name_says_a_forgotten_word_gets_another_name_and_c
     assert "xanadu" not in dump(owner_url).lower()
 
 
+async def test_quarantines_and_later_requests_name_a_forgotten_project_or_client_by_its_other_name(
+    client: httpx2.AsyncClient, owner_url: str
+) -> None:
+    sent = {"client": "xanadu-bot", "external_id": "chat", "project": "xanadu-shop"}
+    session = (await client.post("/v1/sessions", json=sent)).json()["id"]
+    await said(client, session, {"external_id": "a", "role": "user", "content": "Never use floats for money."})
+    limits = [{"project": "xanadu-shop"}, {"client": "xanadu-bot"}, {"source": "xanadu-bot"}, {"source": "external"}]
+    begun = [(await client.post("/v1/quarantines", json=each)).json()["id"] for each in limits]
+    receipt = await forgotten(client, words=["Xanadu", "external"])
+    assert (receipt["renamed"], receipt["left"]) == (2, {"quarantines (source)": 1})
+    assert "xanadu" not in dump(owner_url).lower()
+    covering = {one["id"]: one for one in (await client.get("/v1/quarantines")).json()["quarantines"]}
+    stored = (await client.get(f"/v1/sessions/{session}")).json()
+    assert covering[begun[0]]["project"] == stored["project"]
+    assert (covering[begun[1]]["client"], covering[begun[3]]["source"]) == (stored["client"], "external")
+    again = (await client.post("/v1/quarantines", json={"client": "xanadu-bot"})).json()["id"]
+    [found] = [one for one in (await client.get("/v1/quarantines")).json()["quarantines"] if one["id"] == again]
+    assert found["client"] == stored["client"]
+    plan = await forgotten(client, project="xanadu-shop", client="xanadu-bot", dry_run=True)
+    assert [one["text"] for one in plan["messages"]] == ["Never use floats for money."]
+    assert "xanadu" not in dump(owner_url).lower()
+
+
 async def test_ids_and_places_forgotten_during_an_observation_do_not_come_back(
     memory: ScriptedServer, owner_url: str
 ) -> None:

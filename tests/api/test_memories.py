@@ -328,6 +328,7 @@ async def test_forgetting_returns_a_receipt_and_an_unknown_id_is_a_404(client: h
     assert receipt.pop("left") == {}
     assert receipt == {
         "memories": 1, "reflections": 0, "restored": 0, "vectors": 0, "packs": 0, "messages": 0, "notes": 0,
+        "renamed": 0,
     }  # fmt: skip
     assert (await client.delete(f"/v1/memories/{written['id']}")).status_code == 404
     assert (await client.get("/v1/memories")).json()["memories"] == [kept]

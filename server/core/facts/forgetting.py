@@ -118,7 +118,8 @@ class Receipt:
     """How much was forgotten; `memories` includes `reflections`.
 
     `restored` rows had been superseded by a forgotten row, and are live again. `notes` are tasks, continuations and
-    titles of sessions. `left` counts the texts that still say it, by place, such as `messages (content)`: all texts of
+    titles of sessions. `renamed` counts the projects, directories, clients and ids of clients that have other names
+    now. `left` counts the texts that still say it, by place, such as `messages (content)`: all texts of
     the pool were searched.
     """
 
@@ -130,6 +131,7 @@ class Receipt:
     packs: int
     messages: int
     notes: int
+    renamed: int
     left: Mapping[str, int]
 
 
