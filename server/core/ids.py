@@ -11,11 +11,15 @@ from typing import Literal
 
 Prefix = Literal["ses", "grp", "mem", "psg", "ref", "key", "fgt", "qua"]
 
+GATEWAY_IDS = "gw_"
+"""The beginning of the ids that the gateway gives to turns."""
+
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 _PAIRS = [one + other for one in _ALPHABET for other in _ALPHABET]
 _LENGTH = 26
 _SESSION_ID = re.compile(rf"ses_[{_ALPHABET}]{{{_LENGTH}}}")
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
+_TURN_ID = re.compile(rf"{GATEWAY_IDS}[0-9a-f]{{32}}")
 _MEMORY_ID = re.compile(rf"\bmem_[{_ALPHABET}]{{{_LENGTH}}}\b")
 
 
@@ -49,6 +53,11 @@ def is_quarantine(superseder: str) -> bool:
 def is_uuid(name: str) -> bool:
     """Whether an id that a client gave is a UUID, which no other client gives again."""
     return bool(_UUID.fullmatch(name))
+
+
+def is_turn_id(external_id: str) -> bool:
+    """Whether an id is a hash, as the gateway gives it to turns: there is no secret to look for in it."""
+    return bool(_TURN_ID.fullmatch(external_id))
 
 
 def memory_ids_in(text: str) -> list[str]:

@@ -19,8 +19,9 @@ from itertools import chain
 from esker.server.agents.content import Block
 from esker.server.core.conversation.injected import strip_injected
 from esker.server.core.conversation.records import Role
+from esker.server.core.ids import GATEWAY_IDS
 from esker.server.gateway.records import Turn
-from esker.server.usecases.kept_messages import GATEWAY_IDS, UNSAID, hash_of
+from esker.server.usecases.kept_messages import UNSAID, hash_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from esker.server.core.conversation.records import IdScope, StoredSession
 from esker.server.core.errors import EskerError, InvalidInput, NotFound, Unavailable
+from esker.server.core.ids import GATEWAY_IDS
 from esker.server.core.json_input import clean_json
 from esker.server.core.records import Principal
 from esker.server.gateway.backlog import Backlog, Exchange, Key, key_of
@@ -20,7 +21,7 @@ from esker.server.gateway.stored_histories import store_history
 from esker.server.gateway.stored_turns import stored_ids
 from esker.server.usecases.binding import parts_for
 from esker.server.usecases.ingest import IncomingMessage, ingest
-from esker.server.usecases.kept_messages import GATEWAY_IDS, kept_messages
+from esker.server.usecases.kept_messages import kept_messages
 from esker.server.usecases.open_session import SessionRequest, open_session
 from esker.server.usecases.parts import Parts
 from esker.server.usecases.record_usage import UsageRequest, record_usage

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from esker.server.core.ids import GATEWAY_IDS
 from esker.server.core.records import Principal
 from esker.server.gateway.compactions import known_part, words_of
 from esker.server.gateway.identity import KnownTurn
 from esker.server.gateway.records import Turn
-from esker.server.usecases.kept_messages import GATEWAY_IDS
 
 _MOST_HISTORIES = 50_000
 # Turns in a row by which a conversation is known again whose beginning is left out.

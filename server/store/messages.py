@@ -74,6 +74,12 @@ def words(session_id: str, beginning: str) -> Query[list[tuple[str, Role, list[B
     return Query(SQL["words"], values, lambda rows: [(row[0], row[1], row[2]) for row in rows])
 
 
+async def turn_ids(connection: Connection, sessions: Collection[str]) -> set[str]:
+    """Return the ids that the gateway gave to the turns of some sessions, and from which their words can be guessed."""
+    rows = await (await connection.execute(SQL["turn_ids"], {"sessions": list(sessions)})).fetchall()
+    return {str(external_id) for (external_id,) in rows}
+
+
 def elsewhere(session_id: str, external_ids: Collection[str]) -> Query[list[tuple[str, bytes]]]:
     """Return the external ids and content hashes of those of these messages that other sessions of the client have."""
     values = {"session": session_id, "external_ids": list(external_ids)}

@@ -129,9 +129,7 @@ IDS: tuple[TextColumn, ...] = tuple(
 )
 """The columns with ids that clients gave to sessions, messages and events; a memory goes with its id."""
 CLIENTS: tuple[TextColumn, ...] = tuple(
-    column
-    for column in TEXT_COLUMNS
-    if column.name in ("sessions.client", "quarantines.client", "quarantines.source")
+    column for column in TEXT_COLUMNS if column.name in ("sessions.client", "quarantines.client", "quarantines.source")
 )
 """The columns with the name that a program gave to itself, as it is or as the limit of a quarantine."""
 _UNIQUE_WITHIN: Mapping[tuple[str, str], tuple[str, ...]] = {
@@ -269,6 +267,12 @@ async def give_names(connection: Connection, names: Mapping[str, str]) -> None:
     kept = await kept_clients(connection)
     for column in CLIENTS:
         await _rename(connection, column, {name: new for name, new in names.items() if name not in kept})
+
+
+async def give_turns_names(connection: Connection, names: Mapping[str, str]) -> None:
+    """Give turns other ids."""
+    for column in IDS if names else ():
+        await _rename(connection, column, names)
 
 
 async def kept_clients(connection: Connection) -> frozenset[str]:

@@ -4,6 +4,7 @@ from collections.abc import Collection
 
 from esker.server.db.pipeline import send
 from esker.server.store import messages, sessions
+from esker.server.usecases.forgotten_places import new_names
 from esker.server.usecases.parts import Parts
 
 
@@ -15,7 +16,9 @@ async def last_evicted(parts: Parts, pool_id: str, session_id: str) -> str | Non
 
 
 async def observed_among(parts: Parts, pool_id: str, session_id: str, external_ids: Collection[str]) -> set[str]:
-    """Return the external ids of those of these messages that are observed."""
+    """Return the external ids of those of these messages that are observed, also of those that have others now."""
     async with parts.database.moment_pipeline(pool_id) as connection:
-        asked = await send(connection, messages.observed(session_id, external_ids))
-    return await asked
+        renamed = await new_names(connection, dict.fromkeys(external_ids))
+        asked = await send(connection, messages.observed(session_id, {*external_ids, *renamed.values()}))
+    there = await asked
+    return {own for own in external_ids if renamed.get(own, own) in there}

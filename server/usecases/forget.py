@@ -143,8 +143,11 @@ async def _forget(
     renamed = set[str]()
     if request.selection.words:
         renamed = await text_columns.rename_places(connection, doomed.phrases, digests.name_for)
-        await bury_places(connection, digests, renamed, receipt_id, now)
         await projects.rename_in_jobs(connection, {place: digests.name_for(place) for place in renamed})
+    # An id that was made of words would confirm a guess of them, and so would that of the turn behind it.
+    turns = await messages.turn_ids(connection, doomed.blanked(request))
+    await text_columns.give_turns_names(connection, {turn: digests.name_for(turn) for turn in turns})
+    await bury_places(connection, digests, renamed | turns, receipt_id, now)
     await jobs.forget_errors(connection, doomed.sessions)
     embedded = await vectors.delete(connection, "memory", [*numbers, *reworded])
     shown = await packs.delete_showing(connection, {*doomed.rows, *doomed.quoting, *doomed.placed})

@@ -12,7 +12,7 @@ from esker.server.core.conversation.records import Block, IdScope, IngestReport,
 from esker.server.core.conversation.trust import message_trust
 from esker.server.core.conversation.valid_blocks import as_blocks
 from esker.server.core.errors import InvalidInput, TooLarge
-from esker.server.core.ids import is_uuid
+from esker.server.core.ids import GATEWAY_IDS, is_turn_id, is_uuid
 from esker.server.core.json_input import Json, characters, text_characters
 from esker.server.core.redaction import redact_content, redact_name
 from esker.server.db.database import Connection
@@ -21,7 +21,7 @@ from esker.server.db.pipeline import known as answered
 from esker.server.store import audit, jobs, messages, sessions, tombstones
 from esker.server.store.messages import MessageToStore
 from esker.server.usecases.cut_passages import cut_if_possible, send_uncut
-from esker.server.usecases.kept_messages import GATEWAY_IDS, is_kept, is_own_id, kept_contents
+from esker.server.usecases.kept_messages import is_kept, kept_contents
 from esker.server.usecases.parts import Parts
 from esker.server.usecases.tombstones import hash_messages, send_tombstones, without_forgotten
 
@@ -157,7 +157,7 @@ def _prepare_one(index: int, incoming: IncomingMessage) -> _PreparedMessage:
         blocks = as_blocks(redact_content(incoming.content))
     except InvalidInput as error:
         raise InvalidInput(f"messages[{index}]: {error}") from error
-    if not is_own_id(incoming.external_id):
+    if not is_turn_id(incoming.external_id):
         incoming = replace(incoming, external_id=redact_name(incoming.external_id))
     return _PreparedMessage(incoming, blocks, content_hash(incoming.role, blocks))
 

@@ -2,27 +2,19 @@
 
 import hashlib
 import json
-import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from esker.server.core.conversation.injected import strip_injected
 from esker.server.core.conversation.records import Block, Role
+from esker.server.core.ids import GATEWAY_IDS
 from esker.server.db.pipeline import send
 from esker.server.store import messages
 from esker.server.usecases.parts import Parts
 
-GATEWAY_IDS = "gw_"
-"""The beginning of the ids that the gateway gives to turns."""
-_OWN_ID = re.compile(rf"{GATEWAY_IDS}[0-9a-f]{{32}}")
 UNSAID = ("thinking", "redacted_thinking")
 """The types of blocks that are not said to anybody, and that clients leave out of later requests."""
-
-
-def is_own_id(external_id: str) -> bool:
-    """Return whether an id is a hash, as the gateway gives it to turns: there is no secret to look for in it."""
-    return _OWN_ID.fullmatch(external_id) is not None
 
 
 class KeptMessage(NamedTuple):

@@ -9,6 +9,8 @@ import httpx2
 import pytest
 
 from esker.server.gateway import placing
+from esker.server.gateway.identity import identified
+from esker.server.gateway.records import Turn
 from tests.support.api import until
 from tests.support.kept_servers import KeptServer
 from tests.support.upstream import Said, Upstream, messages_stream
@@ -189,6 +191,43 @@ async def test_a_compaction_adds_no_turn_to_the_transcript(agent: httpx2.AsyncCl
     provider.say(Said(messages_stream(text("Yes."))))
     await sent(agent, request(("user", "Hi."), ("assistant", [call]), ("user", [result]), ("user", "Go on.")))
     assert [each["text"] for each in await stored(agent, SESSION, 5)][3:] == ["Go on.", "Yes."]
+
+
+async def test_no_id_confirms_a_guess_of_a_forgotten_turn_and_its_conversation_goes_on(
+    agent: httpx2.AsyncClient, other_agent: httpx2.AsyncClient, provider: Upstream
+) -> None:
+    call = {"type": "tool_use", "id": "toolu_1", "name": "Bash", "input": {"command": "ls"}}
+    result = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "cart.py"}
+    turns = [("user", "The vault is called Xanadu."), ("assistant", [call]), ("user", [result])]
+    provider.say(Said(messages_stream(text("Hello."))))
+    await sent(agent, request(*turns))
+    turns += [("assistant", "Hello."), ("user", "Go on.")]
+    await sent(agent, request(*turns))
+    before = await stored(agent, SESSION, 6)
+    assert [each["external_id"] for each in before[:5]] == [turn.id for turn in identified(map(as_turn, turns))]
+    receipt = (await agent.post("/v1/forget", json={"words": ["Xanadu"]})).json()
+    assert (receipt["messages"], receipt["renamed"]) == (1, 0)
+    after = await stored(agent, SESSION, 6)
+    kept = [one["seq"] for one, other in zip(before, after, strict=True) if one["external_id"] == other["external_id"]]
+    assert kept == [2, 3], "only turns with calls, whose ids are made of those of the calls"
+    for number, client in enumerate((agent, other_agent, agent)):
+        turns += [("assistant", "Hello."), ("user", f"Step {number}.")]
+        await sent(client, request(*turns))
+        shown = await stored(client, SESSION, len(turns) + 1)
+        steps = [words for step in range(number + 1) for words in (f"Step {step}.", "Hello.")]
+        assert [each["text"] for each in shown[5:]] == ["Hello.", *steps]
+    assert (await agent.post("/v1/forget", json={"words": ["Step 1"]})).json()["messages"] == 1
+    again = await stored(agent, SESSION, len(turns) + 1)
+    assert [one["external_id"] for one in again[:6]] == [one["external_id"] for one in after]
+    await sent(other_agent, request(*turns, ("assistant", "Hello."), ("user", "The end.")))
+    last = await stored(agent, SESSION, len(turns) + 3)
+    assert [each["text"] for each in last] == [*(each["text"] for each in again), "The end.", "Hello."]
+
+
+def as_turn(turn: tuple[str, Any]) -> Turn:
+    """Return a turn as the gateway reads it from a request."""
+    role, content = turn
+    return Turn("user" if role == "user" else "assistant", [text(content)] if isinstance(content, str) else content)
 
 
 async def test_a_session_that_hooks_opened_is_left_to_them(agent: httpx2.AsyncClient, provider: Upstream) -> None:

@@ -6,11 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from esker.server.core.ids import Prefix
+from esker.server.core.ids import GATEWAY_IDS, Prefix, is_turn_id
 from esker.server.core.json_input import Json
 from esker.server.core.redaction import redact, redact_content, redact_json, redact_name
 from esker.server.core.redaction.spans import GENERIC, MASK, RANDOM, UNKNOWN, Span, masked, masks_of, merged
-from esker.server.usecases.kept_messages import GATEWAY_IDS, is_own_id
 
 _LOWER = "abcdefghijklmnopqrstuvwxyz0123456789" * 4
 _HEX = "0123456789abcdef" * 8
@@ -432,9 +431,9 @@ def test_an_id_of_a_client_stays_as_it_is(name: str) -> None:
 
 def test_only_a_hash_is_taken_for_an_id_of_the_gateway_which_is_stored_as_it_is() -> None:
     own = GATEWAY_IDS + "4b" * 16
-    assert is_own_id(own)
+    assert is_turn_id(own)
     others = [f"{own}f", f"{own}\n", f" {own}", GATEWAY_IDS + "4B" * 16, f"{GATEWAY_IDS}{_LOWER[:32]}"]
-    assert not any(map(is_own_id, others))
+    assert not any(map(is_turn_id, others))
 
 
 def test_calls_keep_ids_that_tell_them_apart() -> None:

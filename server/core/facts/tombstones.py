@@ -10,6 +10,7 @@ from typing import Literal
 from esker.server.core.conversation.records import Block
 from esker.server.core.facts.contradiction import negates
 from esker.server.core.facts.same_fact import fingerprint
+from esker.server.core.ids import GATEWAY_IDS, is_turn_id
 from esker.server.core.text.folding import same_words_key
 from esker.server.core.text.labels import without_label, without_notes
 from esker.server.core.text.terms import terms
@@ -82,8 +83,12 @@ class Digests:
         return self._of("id", record_id)
 
     def name_for(self, place: str) -> str:
-        """Return another name for a project or directory whose own name was forgotten; always the same one."""
-        return f"forgotten-{self.of_place(place).hex()[:12]}"
+        """Return another name for a project, a directory or an id that was forgotten; always the same one.
+
+        That of a turn stays one of the gateway, which makes the ids of turns of their words.
+        """
+        digits = self.of_place(place).hex()
+        return f"{GATEWAY_IDS}{digits[:32]}" if is_turn_id(place) else f"forgotten-{digits[:12]}"
 
     def of_place(self, place: str) -> bytes:
         """Return the hash of the name of a project or directory."""

@@ -23,6 +23,15 @@ END
 FROM messages WHERE session_id = %(session)s AND starts_with(external_id, %(beginning)s)
 ORDER BY seq
 
+-- name: turn_ids
+-- The ids of turns of words in some sessions, which the gateway made of these words, without those that have had another
+-- id since such a turn was forgotten: that is the beginning of its tombstone.
+SELECT DISTINCT m.external_id FROM messages m
+WHERE m.session_id = ANY (%(sessions)s) AND m.external_id ~ '^gw_[0-9a-f]{32}$'
+  AND NOT m.content @? '$[*] ? (@.type == "tool_use" || @.type == "tool_result")'
+  AND NOT EXISTS (
+    SELECT FROM tombstones t WHERE encode(substring(t.digest FROM 1 FOR 16), 'hex') = substr(m.external_id, 4))
+
 -- name: elsewhere
 -- Which of these messages other sessions of the client have, with the hashes of their content.
 SELECT m.external_id, m.content_hash
