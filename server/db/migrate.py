@@ -7,7 +7,8 @@ NNNN`, which names the last migration that a server must know to work with it.
 import hashlib
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -33,6 +34,7 @@ from esker.server.db.statements import Statements
 _FILE = re.compile(r"(\d{4})_(\w+)\.sql\Z")
 _CONTRACT = re.compile(r"-- contract: (\d{4})\n")
 _SQL = Statements(Path(__file__).parent / "sql/history.sql")
+_LOST = "Run the same command again: Postgres has undone what was half done."
 
 
 # The most tries of a migration that other transactions block, and the pause between two tries.
@@ -126,14 +128,25 @@ def pending(url: str) -> list[Migration]:
     return list(_missing(history))
 
 
-def connected(url: str) -> Connection[TupleRow]:
-    """Return a connection that commits each statement. Raises Misconfigured for a wrong URL, and Unavailable."""
+@contextmanager
+def connected(url: str) -> Generator[Connection[TupleRow]]:
+    """Connect during the block, in which each statement is committed.
+
+    Raises Misconfigured for a wrong URL, and Unavailable if there is no connection or it is lost meanwhile.
+    """
     check_url(url)
     try:
-        return psycopg.connect(url, autocommit=True, connect_timeout=10)
+        connection = psycopg.connect(url, autocommit=True, connect_timeout=10)
     except psycopg.OperationalError as error:
         words = words_of(error)
         raise Unavailable(f"{words.problem} ({reason_of(error)})", hint=words.hint) from error
+    try:
+        with connection:
+            yield connection
+    except psycopg.OperationalError as error:
+        if not connection.broken:
+            raise
+        raise Unavailable(f"The connection to the database was lost: {first_line(error)}.", hint=_LOST) from error
 
 
 def _has_history(connection: Connection[TupleRow]) -> bool:

@@ -12,7 +12,8 @@ log = logging.getLogger(__name__)
 
 _UNKNOWN = Words(
     "The database cannot be reached.",
-    "Check that Postgres runs, and that ESKER_DATABASE_URL has its host and port. The server's log has the error.",
+    "Try again in some seconds. If it goes on, check that Postgres runs and that ESKER_DATABASE_URL, if it is set, has"
+    " its host and port. The server's log has the error.",
 )
 _MAY_NOT_BECOME = Words(
     "The login of ESKER_DATABASE_URL may not become esker_app.",

@@ -131,6 +131,8 @@ def play(dump: Path, url: str, on_progress: OnProgress) -> None:
             _play(lines, connection, lambda done: on_progress(done, total))
             on_progress(total, total)  # some entries have no name
         except psycopg.Error as error:
+            if connection.broken:
+                raise  # the dump is not the cause
             raise InvalidInput(
                 f"{dump} cannot be restored: {str(error).strip()}",
                 hint="It needs an empty database of Postgres 16 or newer with pgvector 0.8.4 or newer.",

@@ -208,6 +208,26 @@ def test_a_restore_that_was_killed_between_its_renamings_is_finished(cluster: Cl
         assert not restoring.exists(admin, f"{name}_replaced")
 
 
+def test_a_restore_that_loses_its_connection_blames_no_backup_and_can_be_repeated(
+    cluster: Cluster, filled: str, empty: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "file.dump"
+    dumps.dump(cluster.url(OWNER, filled), path, lambda done, total: None)
+
+    def cut(done: int, total: int) -> None:
+        with psycopg.connect(empty, autocommit=True) as other:
+            other.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+            )
+
+    with pytest.raises(Unavailable, match="connection to the database was lost") as refused:
+        restoring.play(path, empty, cut)
+    assert "Run the same command again" in (refused.value.hint or "")
+    assert restoring.is_free(empty)
+    restoring.play(path, empty, lambda done, total: None)
+
+
 def test_a_folder_gets_one_backup_at_a_time_and_keeps_as_many_as_asked_for(
     cluster: Cluster, filled: str, tmp_path: Path
 ) -> None:

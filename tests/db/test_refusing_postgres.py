@@ -69,8 +69,8 @@ async def test_a_connection_that_postgres_refuses_is_explained(name: str, new_da
     told = await said_by(new_database.url)
     assert refusal.problem in told
     assert refusal.hint in told
-    with pytest.raises(Unavailable, match=refusal.problem):
-        connected(new_database.url)
+    with pytest.raises(Unavailable, match=refusal.problem), connected(new_database.url):
+        pass
     await new_database.owner.execute(refusal.over.format(database).encode())
     with connected(new_database.url):
         pass
