@@ -16,6 +16,10 @@ GRAINS: Sequence[Grain] = ("week", "month", "year")
 _MOST = {"week": WEEKS, "month": 36, "year": YEARS}
 # Fewer bars would be too wide to be compared.
 _LEAST = 12
+# More names below the chart would not fit on a phone.
+_MOST_NAMES = 4
+# The ends of a scale: each is a whole number of times ten, a hundred and so on, and so is its half from 2 on.
+_SCALES = (1, 2, 4, 6, 8, 10)
 # The share of the rows that the bars without the first must show. Rows with a wrong date make no other chart.
 _SHOWN = 0.9
 
@@ -39,6 +43,20 @@ class AgeChart:
 
     grain: Grain
     periods: list[Period]
+
+    @property
+    def top(self) -> int:
+        """The number at the top of the scale: the least round one that no bar exceeds."""
+        most = max(1, *(period.rows for period in self.periods))
+        power = 10 ** (len(str(most)) - 1)
+        return next(scale * power for scale in _SCALES if scale * power >= most)
+
+    @property
+    def named(self) -> list[tuple[int, str]]:
+        """The bars with a name below them as (place, name): the first, the last, and some at equal distances."""
+        last = len(self.periods) - 1
+        places = [round(last * step / (_MOST_NAMES - 1)) for step in range(_MOST_NAMES)]
+        return [(place, self.periods[place].name) for place in places]
 
 
 def age_chart(counted: Iterable[RowsOfAge], now: datetime, grain: Grain | None) -> AgeChart:

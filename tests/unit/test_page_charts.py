@@ -44,6 +44,20 @@ def test_older_rows_have_bars_of_their_own_by_month_or_year() -> None:
     assert len(age_chart([], NOW, None).periods) == 13
 
 
+def test_the_chart_of_ages_names_its_scale_and_some_of_its_bars() -> None:
+    for rows, top in ((0, 1), (1, 1), (3, 4), (5, 6), (41, 60), (80, 80), (99, 100), (100, 100), (1234, 2000)):
+        assert age_chart([said("note", rows, MONDAY)], NOW, "week").top == top
+    named = (
+        ["older", "2026-09-28", "2026-10-26", "2026-11-23"],
+        ["older", "2026-03", "2026-07", "2026-11"],
+        ["older", "2018", "2022", "2026"],
+    )
+    for grain, names in zip(GRAINS, named, strict=True):
+        chart = age_chart([said("note", 5, MONDAY)], NOW, grain)
+        assert [name for _, name in chart.named] == names
+        assert all(chart.periods[place].name == name for place, name in chart.named)
+
+
 def test_bars_beyond_the_longest_are_one_bar_that_keeps_their_sum() -> None:
     bars = longest(Bar(f"project-{number:02}", number) for number in range(1, 21))
     assert (bars[0].count, bars[-1]) == (20, Bar("8 others", sum(range(1, 9))))
