@@ -176,6 +176,12 @@ async def coverage(connection: Connection, space: str) -> Coverage:
     return Coverage(*map(int, row)) if row else Coverage(0, 0, 0, 0)
 
 
+async def queued(connection: Connection) -> dict[str, tuple[int, int]]:
+    """Return how many texts wait for a vector, and how many were refused for good, by space with a queue."""
+    found = await connection.execute(SQL["queued"])
+    return {str(row[0]): (int(row[1]), int(row[2])) for row in await found.fetchall()}
+
+
 async def enqueue(connection: Connection, ids: Collection[str], now: datetime) -> None:
     """Queue rows for embedding, in the transaction that wrote them, and wake the worker when it commits."""
     if ids:

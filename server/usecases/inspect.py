@@ -1,5 +1,6 @@
 """The checks of `esker doctor` that only the database can answer."""
 
+from dataclasses import dataclass
 from datetime import timedelta
 
 from esker.server.core.pool.index_agreement import LEAST
@@ -28,6 +29,24 @@ async def stuck_in(parts: Parts, pool_id: str) -> Stuck:
     """Return the stuck work of one pool."""
     async with parts.database.tenant(pool_id) as connection:
         return await inspection.stuck(connection, parts.clock(), parts.clock() - _PATIENCE)
+
+
+@dataclass(frozen=True, slots=True)
+class SpaceQueue:
+    """A space of a pool and its queue: `waiting` texts have no vector in it yet, `refused` ones will have none."""
+
+    model: str
+    dimension: int
+    state: str
+    waiting: int
+    refused: int
+
+
+async def spaces_in(parts: Parts, pool_id: str) -> list[SpaceQueue]:
+    """Return the spaces of one pool, oldest first. `reembed.status` counts the texts themselves, which takes longer."""
+    async with parts.database.tenant(pool_id) as connection:
+        found, queued = await vectors.spaces(connection), await vectors.queued(connection)
+    return [SpaceQueue(one.model, one.dimension, one.state, *queued.get(one.name, (0, 0))) for one in found]
 
 
 async def active_spaces(parts: Parts) -> set[str]:

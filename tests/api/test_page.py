@@ -1,6 +1,7 @@
 """The page: every part answers, shows words as words, and changes only what a form of its own asks for."""
 
 import re
+from datetime import timedelta
 
 import httpx2
 import pytest
@@ -9,9 +10,11 @@ from fastapi import APIRouter
 from esker.server.app import make_app, make_parts
 from esker.server.core.clock import system_clock
 from esker.server.core.config.settings import Settings
+from esker.server.core.records import Space
 from esker.server.db.database import Database
 from esker.server.rest.access import COOKIE
-from esker.server.usecases.authenticate import create_key
+from esker.server.store import jobs, vectors
+from esker.server.usecases.authenticate import create_key, require_pool
 from esker.server.usecases.parts import Parts
 from esker.server.web.login import LINK_SECONDS, LoginLinks
 from esker.server.web.page_route import PageRoute
@@ -224,6 +227,24 @@ async def test_an_empty_memory_says_how_it_is_filled(client: httpx2.AsyncClient)
     for path in ("/", "/ui/memories"):
         assert "esker ingest --all --observe" in (await client.get(path)).text, path
     assert "No memory matches." in (await client.get("/ui/memories?kind=note")).text
+
+
+async def test_operations_shows_jobs_and_models_to_all_and_keys_to_administrators(
+    kept_server: KeptServer, client: httpx2.AsyncClient, parts: Parts
+) -> None:
+    session, memory = await opened(client), await noted(client)
+    scopes = {"reader": ["read"], "admin": ["read", "admin"]}
+    keys = [await create_key(parts, name=name, pool="default", scopes=may) for name, may in scopes.items()]
+    now, space = parts.clock(), Space("queued", "a-model-of-vectors", "r", 8, "", "test")
+    async with parts.database.tenant((await require_pool(parts, "default")).id) as connection:
+        await jobs.schedule_first(connection, "observe", session, now + timedelta(days=1), now)
+        await vectors.register_space(connection, space, now)
+        await vectors.enqueue(connection, [memory], now)
+    for new in keys:
+        async with httpx2.AsyncClient(base_url=kept_server.url, timeout=PATIENCE, cookies={COOKIE: new.key}) as browser:
+            shown = (await browser.get("/ui/operations")).text
+        assert (f"observe:{session}" in shown, space.model in shown, "1 of 1<" in shown) == (True, True, True)
+        assert {each.key[:8] in shown for each in keys} == {new.name == "admin"}
 
 
 async def test_the_audit_trail_leads_to_what_was_changed(client: httpx2.AsyncClient) -> None:

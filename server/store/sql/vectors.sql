@@ -93,6 +93,10 @@ SELECT (SELECT count(*) FROM memories) + (SELECT count(*) FROM passages),
        (SELECT count(*) FROM embedding_attempts WHERE space = %(space)s AND NOT dead),
        (SELECT count(*) FROM embedding_attempts WHERE space = %(space)s AND dead)
 
+-- name: queued
+-- How many texts wait for a vector in each space, and how many were refused for good.
+SELECT space, count(*) FILTER (WHERE NOT dead), count(*) FILTER (WHERE dead) FROM embedding_attempts GROUP BY space
+
 -- name: enqueue
 -- Queue memories for every space that is not retired; one that is queued already starts again, and a worker that has
 -- claimed it loses its lease.
