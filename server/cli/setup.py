@@ -37,7 +37,7 @@ def setup(
         return
     chosen = _named(choices, use) if use else _asked(choices)
     values = _values(chosen, model)
-    if not skip_trial:
+    if chosen.is_model and not skip_trial:
         note(f"Trying one call of {chosen.name}, which may take up to {settings.llm_timeout_seconds:.0f} s …")
     trial = Trial(values, None, TokenUse()) if skip_trial else asyncio.run(try_choice(chosen, values, os.environ))
     file = settings_file(os.environ)

@@ -103,7 +103,10 @@ class RowsChanged(Conflict):
 class SpendCapReached(Conflict):
     """The daily cap for this pool's models is reached."""
 
-    hint = "Work resumes at midnight UTC; `esker pool set NAME --daily-cap USD` raises the cap."
+    hint = (
+        "Work resumes at midnight UTC. `esker pool set NAME --daily-cap USD` raises a cap of money; an agent CLI gets"
+        " more calls or tokens by the setting that the message names, and a restart."
+    )
 
 
 class PriceUnknown(SpendCapReached):
@@ -190,8 +193,8 @@ class ModelDown(ModelFailed):
     """The language model cannot be reached, is overloaded, or rejected the key."""
 
     hint = (
-        "Nothing is lost; the call is retried automatically. Check ESKER_LLM_BASE_URL, ESKER_LLM_API_KEY and the name"
-        " of the model (ESKER_LLM_MODEL), and restart the server."
+        "Nothing is lost; the call is retried automatically. For a model with an address, check ESKER_LLM_BASE_URL,"
+        " ESKER_LLM_API_KEY and ESKER_LLM_MODEL, and restart the server; an agent CLI is started again by itself."
     )
 
     def __init__(

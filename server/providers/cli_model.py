@@ -42,7 +42,6 @@ _LIMITED = re.compile(
 )
 # Seconds before a client whose limit is reached is started again: each start costs seconds of a core.
 _LIMITED_SECONDS = 300.0
-_HINT = "Nothing is lost; the client is started again automatically, and `esker doctor` shows whether it answers."
 _SHOWN = 300
 # A word joiner behind an at sign: Claude Code and Gemini CLI put the file into the prompt that `@path` names, even when
 # they have no tools. Nobody sees it, and it is taken out of the answer.
@@ -149,8 +148,6 @@ class CliWire:
         """Return the error for an output without an answer."""
         error = self._reason(ran, problem)
         error.is_billed = False
-        if isinstance(error, ModelDown):
-            error.hint = _HINT
         return error
 
     def _reason(self, ran: Ran, problem: str) -> ModelFailed:

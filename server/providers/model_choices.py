@@ -45,6 +45,11 @@ class ModelChoice:
     settings: Mapping[str, str]
     models: Sequence[str] = field(default_factory=tuple[str, ...])
 
+    @property
+    def is_model(self) -> bool:
+        """Whether a model would be called."""
+        return self.settings["observer"] not in ("off", "extractive")
+
 
 @dataclass(frozen=True, slots=True)
 class Trial:
@@ -146,7 +151,7 @@ async def try_choice(choice: ModelChoice, chosen: Mapping[str, str], environ: Ma
 
     Raises Misconfigured.
     """
-    if choice.settings["observer"] in ("off", "extractive"):
+    if not choice.is_model:
         return Trial(chosen, None, TokenUse())
     trial = Trial(chosen, "it was not tried", TokenUse())
     ways = ("schema", "json", "prompt") if chosen.get("llm_protocol") == "chat" else ("",)

@@ -579,6 +579,8 @@ async def test_an_agent_cli_observes_within_its_limits_of_a_day(
         await said(connected, session, "And Postgres.")
         refused = await observe(connected, session)
         assert (refused.status_code, said_then in refused.json()["detail"]) == (409, True)
+        assert f"ESKER_CLI_DAILY_{next(iter(limit))}" in refused.json()["detail"]
+        assert "an agent CLI gets more calls or tokens by the setting" in refused.json()["hint"]
         assert (await connected.get("/readyz")).json()["language_model"] == "ok"
         spent = (await connected.get("/v1/spend")).json()["days"]
         assert [(day["model"], day["calls"], day["cost_usd"]) for day in spent] == [("cli:codex", 2, 0)]

@@ -26,5 +26,5 @@ def test_a_choice_is_tried_and_written_and_the_next_command_reads_it(tmp_path: P
     assert (failed.returncode, "not logged in" in failed.stdout) == (1, True)
     assert "gpt-5.5" not in file.read_text()
     rules = esker("setup", "--use", "rules", "--json", **environ)
-    assert json.loads(rules.stdout)["written"] == str(file)
+    assert (json.loads(rules.stdout)["written"], rules.stderr) == (str(file), "")
     assert file.read_text() == 'observer = "extractive"\nreflector = "extractive"\n'
