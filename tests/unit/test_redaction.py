@@ -471,3 +471,49 @@ def test_masks_are_found_again_in_the_text_that_was_masked(gaps: list[tuple[int,
         place += gap + length
     text = masked("x" * (place + 3), spans)
     assert [text[start:end] for start, end, _ in masks_of(spans)] == [f"{MASK}{span.kind}]" for span in spans]
+
+
+_UUID = "0b6f8f3e-2f43-4a57-9d3c-0d1f7b1a2c3d"
+_WRITTEN = ("{name}: {value}", "{name}={value}", '"{name}": "{value}"', "{name} = '{value}'", '  {name}: "{value}"')
+
+
+@pytest.mark.parametrize("value", [_UUID, _HEX[5:37], _HEX[7:47]])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "heroku_key",
+        "mailgun-key",
+        "sendgridKey",
+        "twilio.key",
+        "license_key",
+        "licenceKey",
+        "Heroku key",
+        "DATADOG_KEY",
+    ],
+)
+def test_a_uuid_or_hexadecimal_value_behind_the_key_of_a_maker_is_masked(name: str, value: str) -> None:
+    written = [form.format(name=name, value=value) for form in _WRITTEN]
+    assert [text for text in written if value in redact(text)] == []
+
+
+_RECORD_KEYS = """
+    primary foreign sort row cache public partition idempotency object group unique lookup hash range index dedup item
+    message event routing storage file order config request job join lock query bucket natural surrogate composite
+    candidate feature commit etag fingerprint blob image layer manifest snapshot chunk checkpoint artifact document doc
+    thread entity record ref region batch issue page block parent trace
+""".split()
+
+
+def test_a_uuid_or_a_hash_behind_the_key_of_a_record_stays() -> None:
+    names = [form.format(word) for word in _RECORD_KEYS for form in ("{}_key", "{}-key", "{}Key")]
+    values = (_UUID, _HEX[5:37], _HEX[7:47])
+    lines = [form.format(name=name, value=value) for name in names for form in _WRITTEN for value in values]
+    changed = [line for line in lines if redact(line) != line]
+    assert len(lines) > 2_000
+    assert len(changed) <= len(lines) / 100, changed
+
+
+@pytest.mark.parametrize("word", ["tenant", "user", "session", "customer", "project", "stripe_customer", "heroku_app"])
+def test_a_uuid_behind_the_key_of_a_record_stays_though_other_values_there_are_masked(word: str) -> None:
+    assert redact(f"{word}_key: {_UUID}") == f"{word}_key: {_UUID}"
+    assert "aB3dE5fG7hJ9kL1mN3pQ" not in redact(f"{word}_key: aB3dE5fG7hJ9kL1mN3pQ")

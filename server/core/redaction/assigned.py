@@ -144,11 +144,16 @@ def _secret_behind(text: str, name: _Name) -> Value | None:
 
 
 def _strength(text: str, name: _Name) -> Strength:
-    if name.text.lower() in ("key", "keys", "auth"):
-        before = text[max(0, name.start - 22) : name.start]
-        word = _WORD_BEFORE.search(before) if before.endswith((" ", "-")) else None
-        return strength_of((word[0] if word else "") + name.text)
-    return strength_of(name.text)
+    return strength_of(_whole_name(text, name))
+
+
+def _whole_name(text: str, name: _Name) -> str:
+    """Return a name with the word before it, if it says little by itself, as in `Heroku key`."""
+    if name.text.lower() not in ("key", "keys", "auth"):
+        return name.text
+    before = text[max(0, name.start - 22) : name.start]
+    word = _WORD_BEFORE.search(before) if before.endswith((" ", "-")) else None
+    return (word[0] if word else "") + name.text
 
 
 def _assignment(text: str, name: _Name, strength: Strength) -> Value | None:
@@ -174,13 +179,16 @@ def _may_be_assigned(text: str, name: _Name, value: Value, strength: Strength) -
 
 
 def _is_named_uuid(text: str, name: _Name, value: Value) -> bool:
-    """Whether a value is a UUID that its setting, such as `HEROKU_KEY`, calls a key and does not call an identifier."""
-    words = words_of(name.text)
+    """Whether a value is a UUID that is called a key, and not an identifier.
+
+    A setting such as `SHOP_KEY` says that in capitals, and any name with that of a maker, such as `herokuKey`.
+    """
+    words = words_of(_whole_name(text, name))
     return (
-        name.text.isupper()
-        and is_uuid(text[value.start : value.end])
+        is_uuid(text[value.start : value.end])
         and len(words) > 1
         and words[-1] == "key"
+        and (name.text.isupper() or not word_set("identifiers", "makers").isdisjoint(words))
         and word_set("unnamed", "harmless").isdisjoint(words)
         and word_set("identifiers", "of_records").isdisjoint(words)
     )
