@@ -240,8 +240,7 @@ async def _killed_in_mid_call(model: ModelServer, **settings: str) -> str:
 @pytest.mark.slow
 def test_no_worker_outlives_its_server(data_dir: Path) -> None:
     with served("--data-dir", str(data_dir), ESKER_EMBEDDER="openai:http://127.0.0.1:1/v1#none") as (process, _):
-        family = psutil.Process(process.pid)
-        workers = eventually_here(lambda: [c for c in family.children() if "embedding_worker" in c.cmdline()])
+        workers = eventually_here(lambda: _workers_of(process.pid))
         process.kill()
         process.wait()
         gone, alive = psutil.wait_procs(workers, timeout=PATIENCE)
@@ -253,14 +252,15 @@ def test_no_worker_outlives_its_server(data_dir: Path) -> None:
 @pytest.mark.slow
 def test_a_worker_that_dies_is_restarted(data_dir: Path) -> None:
     with served("--data-dir", str(data_dir), ESKER_EMBEDDER="openai:http://127.0.0.1:1/v1#none") as (process, _):
-        family = psutil.Process(process.pid)
-
-        def workers() -> list[psutil.Process]:
-            return [c for c in family.children() if c.pid in {p.pid for p in using(Path("embedding_worker"))}]
-
-        first = eventually_here(workers)
+        first = eventually_here(lambda: _workers_of(process.pid))
         first[0].kill()
-        assert eventually_here(lambda: [w for w in workers() if w.pid != first[0].pid])
+        assert eventually_here(lambda: [each for each in _workers_of(process.pid) if each.pid != first[0].pid])
+
+
+def _workers_of(server: int) -> list[psutil.Process]:
+    """Return the worker processes of a server."""
+    all_workers = {each.pid for each in using(Path("embedding_worker"))}
+    return [child for child in psutil.Process(server).children() if child.pid in all_workers]
 
 
 def test_commands_join_the_database_of_a_running_server(data_dir: Path) -> None:
