@@ -336,8 +336,10 @@ def _rule(utterance: str) -> CueRule | None:
         return _TOLD if weight(utterance) >= _TELLS else None
     if utterance.count(";") >= _FEWEST_VALUES - 1 and all(map(_has_value, utterance.split(";"))):
         return None if _is_title(utterance) else _VALUES
-    asserted = _first(_ASSERTIONS, utterance) or _first(_ASSERTIONS, cues.INTERJECTION.sub("", utterance))
-    order = cues.order(utterance)
+    # "btw the" and "change of plans" look like orders.
+    said = cues.INTERJECTION.sub("", utterance) or utterance
+    asserted = _first(_ASSERTIONS, utterance) or _first(_ASSERTIONS, said)
+    order = cues.order(said)
     is_bare_order = cues.MOMENTARY.search(order) and weight(utterance) < _FIXES
     if asserted and not (asserted.label == labels.DECISION and is_bare_order):
         return asserted
@@ -346,7 +348,7 @@ def _rule(utterance: str) -> CueRule | None:
     if cues.REQUEST.search(order):
         lasts = (weight(utterance) >= _FIXES and fixes(utterance)) or sets_amount(utterance)
         return _ORDER if lasts and not cues.TEMPORARY.search(utterance) else None
-    return _report_rule(utterance)
+    return _report_rule(utterance) or _report_rule(said)
 
 
 def _report_rule(utterance: str) -> CueRule | None:

@@ -20,7 +20,7 @@ from esker.server.providers.extractive.changed_values import Effect
 from esker.server.providers.extractive.clause_values import Value
 from esker.server.providers.extractive.replacing import Told, effects
 from esker.server.providers.extractive.sentences import clip
-from esker.server.providers.extractive.value_kinds import form_of
+from esker.server.providers.extractive.value_kinds import amounts_in, form_of
 from esker.server.providers.extractive.values import read_values
 
 _ASSERTED = ("decision", "preference", "fact")
@@ -67,6 +67,9 @@ def with_replaced(facts: Sequence[Fact], previous: Sequence[Memory]) -> list[Fac
         new, quoted = _with_effect(fact, said, replaceable, contents)
         cited = {seq for other in judged if other.content in quoted for seq in other.source_seqs}
         judged.append(replace(new, source_seqs=tuple(sorted({*fact.source_seqs, *cited}))))
+        if (place := _confirmed(fact, said, judged[:-1])) is not None:
+            others = [told for told in earlier.like(said) if told[1].name not in (later | {judged[place].content})]
+            judged[place] = _with_confirmed(judged[place], said, others)
         earlier.add(fact.trust, in_context(read_assertion(new.content, new.content)))
         told |= {new.content} if fact.trust == "user" and fact.category == "fact" else set()
     return judged
@@ -172,6 +175,31 @@ def _with_effect(
     quoted = frozenset(names if subject and not by_agent else ())
     content = _noted(fact.content, labels.REPLACES, subject) if quoted else fact.content
     return replace(fact, content=content, replaces="\n".join(dict.fromkeys(names))), quoted
+
+
+def _confirmed(fact: Fact, said: Assertion, judged: Sequence[Fact]) -> int | None:
+    """Return the index of a person's last fact if it fixes or changes an amount, and an agent's fact tells it again."""
+    if fact.trust != "assistant" or fact.tentative or said.speaker:
+        return None
+    before = (place for place, other in enumerate(judged) if other.trust == "user" and other.said_at <= fact.said_at)
+    last = max(before, default=None)
+    if last is None:
+        return None
+    wanted = read_assertion("", judged[last].content)
+    told, fixed = ({spot.text for spot in amounts_in(one.statement)} for one in (said, wanted))
+    fixes = wanted.firm and (wanted.marked or any(value.marked for value in wanted.values))
+    return last if fixes and told and told <= fixed else None
+
+
+def _with_confirmed(asked: Fact, said: Assertion, earlier: Sequence[Told]) -> Fact:
+    """Return a person's fact with the assertions that it replaces in the words in which an agent confirmed it.
+
+    "Make the alert fire at 2000" changes a limit; only the answer "The alert fires at more than 2000 jobs" says which.
+    """
+    found = effects(said, earlier)
+    replaced = [other.name for effect, other in found if effect == Effect.REPLACES][:_MOST_REPLACED]
+    names = dict.fromkeys([*(asked.replaces or "").splitlines(), *replaced])
+    return replace(asked, replaces="\n".join(names) or None)
 
 
 def _echoes(report: Assertion, said: Assertion, replaced: Sequence[Assertion]) -> bool:
