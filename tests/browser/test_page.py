@@ -75,6 +75,9 @@ async def test_search_answers_while_one_types(browser: Browser, pool: ShownPool,
     await first.wait_for()
     assert HOSTILE[0] in (await first.inner_text())
     assert "q=what" in page.url
+    announced = await page.locator("main [role=status]").inner_text()
+    assert ("found" in announced, HOSTILE[0] in announced) == (True, False)
+    assert await page.locator("[aria-live]").count() == 0
     await first.get_by_text("Score").click()
     assert "Rank by words" in (await first.inner_text())
     assert (await page.title()) == "Search · Esker"

@@ -5,6 +5,7 @@ const PAUSE_MS = 200;
 
 for (const form of document.querySelectorAll("form[data-live]")) {
   const shown = document.getElementById(form.dataset.live);
+  const said = document.querySelector("main [role=status]");
   let timer = 0;
   let latest = 0;
 
@@ -15,7 +16,10 @@ for (const form of document.querySelectorAll("form[data-live]")) {
     query.set("only_hits", "true");
     const answer = await fetch(`${form.action}?${query}`);
     // An older question may be answered later.
-    if (asked === latest && answer.ok) shown.innerHTML = await answer.text();
+    if (asked !== latest || !answer.ok) return;
+    shown.innerHTML = await answer.text();
+    // A screen reader reads how many were found, and not every hit at each pause of typing.
+    said.textContent = [...shown.querySelectorAll(":scope > p")].map((line) => line.textContent).join(" ");
   };
 
   form.addEventListener("input", () => {
