@@ -446,6 +446,18 @@ def test_a_question_or_an_offer_is_dropped_once_the_user_went_on(row: tuple[str,
     assert row[0] in [draft.content for draft in condensed([asked, condensed_before, *log(NOISE[0])]).drafts]
 
 
+def test_an_offer_that_gives_a_cause_stays() -> None:
+    offered = (
+        "Assistant schlug vor, die Probe wegzulassen, weil die Prüfsummen stimmen.",
+        "medium",
+        "next_step",
+        "assistant",
+    )
+    assert left(offered, RULE) == [offered[0], RULE[0]]
+    asked = ("User fragte, ob die Probe wegfallen kann, weil die Prüfsummen stimmen.", "medium", "fact", "user")
+    assert left(asked, RULE) == [RULE[0]]
+
+
 def test_a_question_of_the_assistant_is_dropped_once_a_later_session_took_place_and_one_of_the_user_stays() -> None:
     for text, trust, kept in (
         ("Assistant asked whether the order should be reversed.", "assistant", []),

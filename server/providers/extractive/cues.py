@@ -118,7 +118,7 @@ HEADING_OPEN = _observer("heading_open")
 HEADING_PROPOSED = _observer("heading_proposed")
 HEADING_DONE = _observer("heading_done")
 HEADING_FORMER = _observer("heading_former")
-# Follows a comment or a note in a file, whose demand is not the user's.
+# Follows a comment or a note, whose demand is not the user's, or tells what it says the user confirmed.
 OBEYS = _observer("obeys")
 # Announces a discovery.
 DISCOVERY = _observer("discovery")

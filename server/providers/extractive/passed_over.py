@@ -31,12 +31,13 @@ def is_question(content: str) -> bool:
 def is_passed_over(row: Memory, rows: Sequence[Memory]) -> bool:
     """Whether a row is a question or an offer, and the user stated something later in its session.
 
-    A question or an offer of the assistant is also passed over if a later session took place. A reflection settles
-    nothing: the rows that it was drawn from did.
+    A question or an offer of the assistant is also passed over if a later session took place; an offer that gives a
+    cause tells more than the offer, and is not. A reflection settles nothing: the rows that it was drawn from did.
     """
     if row.priority == "high" or row.trust not in ("user", "assistant") or row.category not in _UNSETTLED:
         return False
-    if not is_question(row.content) and not (row.trust == "assistant" and tells(_OFFERING, row.content)):
+    offers = row.trust == "assistant" and tells(_OFFERING, row.content) and not cues.CAUSE.search(row.content)
+    if not is_question(row.content) and not offers:
         return False
     later = [other for other in rows if other.said_at > row.said_at and other.kind == "observation"]
     if row.trust == "assistant" and any(other.session_id != row.session_id for other in later):
