@@ -40,6 +40,8 @@ _SQL = Statements(Path(__file__).parent / "sql/embedded.sql")
 _SOCKET_PATH_LIMIT = 100  # bytes; the lowest limit of any supported system is 104
 # Name of a cluster until `initdb` is done. No other program uses it, so the rest of a killed `initdb` may be removed.
 _FRESH = ".esker-initdb"
+# Postgres keeps two segments at least, which with its 16 MB are half of a new data directory.
+_WAL_SEGMENT_MB = 4
 # Terse errors do not quote the values of rows in the log.
 _SETTINGS = {"shared_buffers": "256MB", "max_connections": "100", "log_error_verbosity": "terse"}
 
@@ -232,7 +234,7 @@ def _initialise(directory: Path) -> None:
     shutil.rmtree(fresh, ignore_errors=True)
     with initdb_identity(fresh) as identity:
         run(
-            "initdb", "-D", fresh, "-U", OWNER, "--auth=trust", "--encoding=UTF8",
+            "initdb", "-D", fresh, "-U", OWNER, "--auth=trust", "--encoding=UTF8", f"--wal-segsize={_WAL_SEGMENT_MB}",
             "--locale-provider=builtin", "--builtin-locale=C.UTF-8", "--locale=C", identity=identity,
         )  # fmt: skip
     hand_over(fresh)
