@@ -668,3 +668,21 @@ def test_a_command_and_an_order_by_name_are_of_the_moment(said: str) -> None:
 
 def test_a_rule_in_a_command_is_kept() -> None:
     assert the_fact("force-push", among=facts(conversation(("user", "/remember never force-push to main"))))
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "btw the release manager is Gail now",
+        "change of plans, Gail owns billing",
+        "übrigens: die Rechnungen prüft jetzt Gail",
+        "fyi Gail is on call for billing",
+    ],
+)
+def test_news_is_a_statement_whatever_announces_it(said: str) -> None:
+    assert the_fact("Gail", among=facts(conversation(("user", said), ("assistant", "OK."))))
+
+
+def test_a_polite_order_is_no_statement() -> None:
+    said = "Please look into the sign-in code, passengers are thrown out at random."
+    assert facts(conversation(("user", said), ("assistant", "OK."))) == []

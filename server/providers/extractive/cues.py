@@ -74,6 +74,8 @@ TAKES_BACK = _observer("takes_back")
 DISCARDS = _observer("discards")
 # Exclamations at the beginning of a sentence, which are not part of it.
 INTERJECTION = _observer("interjection")
+# Announces news, at the beginning of a sentence, which looks like an order then: "btw the port is 80".
+NEWS = _observer("news")
 # Thinks aloud and settles nothing.
 MUSING = _observer("musing")
 # Imagines something that is not so.

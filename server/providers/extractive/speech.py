@@ -336,9 +336,8 @@ def _rule(utterance: str) -> CueRule | None:
         return _TOLD if weight(utterance) >= _TELLS else None
     if utterance.count(";") >= _FEWEST_VALUES - 1 and all(map(_has_value, utterance.split(";"))):
         return None if _is_title(utterance) else _VALUES
-    # "btw the" and "change of plans" look like orders.
-    said = cues.INTERJECTION.sub("", utterance) or utterance
-    asserted = _first(_ASSERTIONS, utterance) or _first(_ASSERTIONS, said)
+    said = cues.NEWS.sub("", utterance) or utterance
+    asserted = _first(_ASSERTIONS, utterance) or _first(_ASSERTIONS, cues.INTERJECTION.sub("", said))
     order = cues.order(said)
     is_bare_order = cues.MOMENTARY.search(order) and weight(utterance) < _FIXES
     if asserted and not (asserted.label == labels.DECISION and is_bare_order):
