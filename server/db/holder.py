@@ -18,6 +18,7 @@ from esker.server.core.clock import SharedClock
 from esker.server.db.connection import KEEPALIVE, LimitedConnection
 from esker.server.db.database import read_clock
 from esker.server.db.driver_errors import first_line
+from esker.server.db.ending import end
 from esker.server.db.statements import Statements
 
 log = logging.getLogger(__name__)
@@ -54,8 +55,7 @@ class Holder:
         try:
             yield
         finally:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
+            await end(task)
             self.is_held = False
 
     async def _hold(self, url: str, clock: SharedClock) -> None:

@@ -10,6 +10,7 @@ from psycopg import AsyncConnection, sql
 
 from esker.server.db.connection import KEEPALIVE
 from esker.server.db.driver_errors import first_line
+from esker.server.db.ending import end
 
 log = logging.getLogger(__name__)
 
@@ -24,8 +25,7 @@ async def listening(url: str, channel: str, wake: asyncio.Event) -> AsyncGenerat
     try:
         yield
     finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
+        await end(task)
 
 
 async def _listen(url: str, channel: str, wake: asyncio.Event) -> None:
