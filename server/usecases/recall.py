@@ -26,6 +26,7 @@ from esker.server.core.recall.selection import (
     Chosen,
     RankedCandidate,
     above_floor,
+    below_floor,
     best_first,
     best_of_each,
     candidates_in_window,
@@ -166,9 +167,9 @@ async def _anchored(parts: Parts, scope: RecallScope, anchor: Anchor) -> Window 
         candidates = await find_candidates(
             connection, [question], ["memory"], scope.row_filter, scope.sizes, scope.counts
         )
-        relevant, _ = above_floor([one for each in candidates for one in ranked(each)])
+        relevant = above_floor([one for each in candidates for one in ranked(each)])
         # Skip candidates found only by vector: they are usually about something else.
-        named = [one.id for one in relevant if one.parts.keyword > 0][:_ANCHORS]
+        named = [one.id for one in relevant if one.own.keyword > 0][:_ANCHORS]
         rows = await memories.get(connection, named)
     # Prefer a memory that has a date of its own (`refers_from`).
     dated = next((rows[memory_id] for memory_id in named if rows[memory_id].refers_from), None)
@@ -196,11 +197,13 @@ async def _find(connection: Connection, scope: RecallScope, query: _ReadQuery) -
 async def _relevant(
     connection: Connection, questions: Sequence[Question], scope: RecallScope
 ) -> tuple[list[RankedCandidate], list[LeftOutCandidate]]:
-    """Return the candidates that are about a question or a paraphrase of it, best first, and the others."""
+    """Return the candidates that are about a question or a paraphrase of it, best first, and on request the others."""
     found = await find_candidates(
         connection, questions, tiers(scope.request), scope.row_filter, scope.sizes, scope.counts
     )
-    return above_floor(best_of_each(one for each in found for one in ranked(each)))
+    candidates = best_of_each(one for each in found for one in ranked(each))
+    relevant = above_floor(candidates)
+    return relevant, below_floor(candidates, relevant) if scope.request.explain else []
 
 
 async def _within(

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from esker.server.core.clock import age
 from esker.server.core.conversation.records import Passage
 from esker.server.core.dates.window import Window
-from esker.server.core.recall.answer import ScoreParts
 from esker.server.core.recall.fitting import fitting
 from esker.server.core.recall.relevance import Scale, Signals, score
 from esker.server.core.recall.rendering import recalled_line
@@ -22,6 +21,7 @@ from esker.server.core.recall.selection import (
     Chosen,
     RankedCandidate,
     above_floor,
+    below_floor,
     best_first,
     candidates_in_window,
     choose,
@@ -32,7 +32,6 @@ from esker.server.core.records import Calibration, Memory, Priority, Tier
 from esker.server.core.text.tokens import estimate_tokens
 from tests.support.records import NOON, memory, observation
 
-PARTS = ScoreParts(1, None, 0.5, None, 0.0, 0.0, 1.0, 0.5)
 SCALE = Scale(Calibration(0.04, 0.08, 1.0), 100)
 SAYINGS = ("The river is the Rhine.", "The bridge is blue.", "Our vault is green.", "We use pnpm.", "Whales sing.")
 
@@ -46,7 +45,7 @@ def passage(passage_id: str, first: int = 1, last: int = 2, text: str = "user: T
 
 def found(tier: Tier, text_id: str, relevance: float, alone: float | None = None) -> RankedCandidate:
     """Return a candidate with its relevance."""
-    return RankedCandidate(text_id, tier, relevance, relevance if alone is None else alone, PARTS)
+    return RankedCandidate(text_id, tier, relevance, relevance if alone is None else alone)
 
 
 def chosen(
@@ -84,8 +83,8 @@ def test_a_row_that_a_newer_one_contradicts_comes_behind_it_and_names_it() -> No
 def test_a_new_text_without_a_vector_is_found_by_its_words(tier: Tier, keyword: float) -> None:
     scale = Scale(Calibration(0.04, 0.08, 1.0), 5_000)
     fresh = Candidates(tier, scale, keyword=["x"], vector=[], numbers={"x": 1}, signals={1: Signals(keyword, None)})
-    relevant, left_out = above_floor(ranked(fresh))
-    assert ([one.id for one in relevant], left_out) == (["x"], [])
+    relevant = above_floor(ranked(fresh))
+    assert ([one.id for one in relevant], below_floor(ranked(fresh), relevant)) == (["x"], [])
 
 
 def test_both_tiers_have_the_same_floor_and_an_equally_relevant_memory_comes_first() -> None:

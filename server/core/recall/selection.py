@@ -5,6 +5,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cache
+from typing import NamedTuple
 
 from esker.server.core.clock import age
 from esker.server.core.conversation.records import Passage
@@ -103,18 +104,38 @@ class CandidateTexts:
         return sum(map(len, (*contents, *(passage.text for passage in self.passages.values()))))
 
 
-@dataclass(frozen=True, slots=True)
-class RankedCandidate:
-    """A candidate with its relevance, by which candidates are sorted, and the parts of it.
+class RankedCandidate(NamedTuple):
+    """A candidate with its relevance, by which candidates are sorted, and that of which it is made.
 
-    `alone` is its relevance without neighbours.
+    `alone` is its relevance without neighbours, and `around` is theirs. `time` is how well it fits the time in the
+    question, from 0 to 1, and `prior` that of its kind. Its ranks in the two searches count from 1.
     """
 
     id: str
     tier: Tier
     relevance: float
     alone: float
-    parts: ScoreParts
+    own: Signals = Signals(0.0, None)
+    around: float = 0.0
+    keyword_rank: int | None = None
+    vector_rank: int | None = None
+    time: float = 0.0
+    prior: float = 0.0
+
+    @property
+    def parts(self) -> ScoreParts:
+        """The parts of its relevance, as an answer shows them: a recall has hundreds of candidates, and shows few."""
+        return ScoreParts(
+            self.keyword_rank,
+            self.vector_rank,
+            round(self.own.keyword, 4),
+            None if self.own.cosine is None else round(self.own.cosine, 4),
+            round(self.around, 4),
+            round(self.time, 4),
+            round(self.relevance, 4),
+            round(self.prior, 4),
+            named=self.own.named,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,41 +162,36 @@ def ranked(candidates: Candidates) -> list[RankedCandidate]:
         around = candidates.scale.around(beside, candidates.tokens[number]) if beside else 0.0
         alone = candidates.scale.relevance(own)
         relevance = candidates.scale.relevance(own, around) if around else alone
-        parts = ScoreParts(
-            by_keyword.get(text_id),
-            by_vector.get(text_id),
-            round(own.keyword, 4),
-            None if own.cosine is None else round(own.cosine, 4),
-            round(around, 4),
-            0.0,
-            round(relevance, 4),
-            0.0,
-            named=own.named,
-        )
-        found.append(RankedCandidate(text_id, candidates.tier, relevance, alone, parts))
+        ranks = by_keyword.get(text_id), by_vector.get(text_id)
+        found.append(RankedCandidate(text_id, candidates.tier, relevance, alone, own, around, *ranks))
     return best_first(found)
 
 
 def candidates_in_window(tier: Tier, ids: Iterable[str]) -> list[RankedCandidate]:
     """Return texts as candidates for a question that names only a time."""
-    parts = ScoreParts(None, None, 0.0, None, 0.0, 1.0, _TIME_ALONE, 0.0)
-    return [RankedCandidate(text_id, tier, _TIME_ALONE, _TIME_ALONE, parts) for text_id in ids]
+    return [RankedCandidate(text_id, tier, _TIME_ALONE, _TIME_ALONE, time=1.0) for text_id in ids]
 
 
-def above_floor(found: Sequence[RankedCandidate]) -> tuple[list[RankedCandidate], list[LeftOutCandidate]]:
-    """Return the relevant candidates, and the others.
+def above_floor(found: Sequence[RankedCandidate]) -> list[RankedCandidate]:
+    """Return the relevant candidates.
 
     If one candidate reaches the floor by itself, all that are not far below the best by themselves are relevant; else
     none is.
     """
     best = max((one.alone for one in found), default=0.0)
     if best < _FLOOR:
-        return [], [_left_out(one, "below the floor") for one in found]
+        return []
     least: dict[Tier, float] = {tier: max(_LEAST, share * best) for tier, share in _LEAST_OF_BEST.items()}
-    return [one for one in found if one.alone >= least[one.tier]], [
-        _left_out(one, "far below the best" if one.alone >= _LEAST else "below the floor")
+    return [one for one in found if one.alone >= least[one.tier]]
+
+
+def below_floor(found: Iterable[RankedCandidate], relevant: Sequence[RankedCandidate]) -> list[LeftOutCandidate]:
+    """Return the candidates that are not relevant, each with the reason."""
+    kept = {one.id for one in relevant}
+    return [
+        _left_out(one, "far below the best" if kept and one.alone >= _LEAST else "below the floor")
         for one in found
-        if one.alone < least[one.tier]
+        if one.id not in kept
     ]
 
 
@@ -207,7 +223,9 @@ def choose(
     `window` is the time in the query; `firm`: the query names it explicitly.
     """
     outdated = [_left_out(one, "outdated") for one in found if texts.outdated.get(one.id)]
-    relevant, left_out = above_floor([one for one in found if not texts.outdated.get(one.id)])
+    current = [one for one in found if not texts.outdated.get(one.id)]
+    relevant = above_floor(current)
+    left_out = below_floor(current, relevant)
     relevant = _newest_of_ties_first((_with_text_evidence(one, texts, window, firm=firm) for one in relevant), texts)
     by_id = {one.id: one for one in relevant}
     hits: list[Hit] = []
@@ -281,11 +299,10 @@ def _with_text_evidence(
     """
     memory = texts.memories.get(one.id)
     its_prior = 0.0 if memory is None else prior(memory.kind, memory.priority)
-    time = _closeness(one, texts, window) if window else one.parts.time
+    time = _closeness(one, texts, window) if window else one.time
     timeless = one.relevance * _usefulness(memory or texts.passages[one.id])
     relevance = timeless * (1 + (_FIRM_TIME if firm else _TIME) * time) + _PRIOR * its_prior
-    parts = replace(one.parts, time=round(time, 4), relevance=round(relevance, 4), prior=round(its_prior, 4))
-    return replace(one, relevance=relevance, parts=parts)
+    return one._replace(relevance=relevance, time=time, prior=its_prior)
 
 
 def _usefulness(text: Memory | Passage) -> float:
