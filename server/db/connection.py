@@ -16,6 +16,7 @@ from typing import Any, Self, TypeVar
 
 import psycopg
 from psycopg import AsyncConnection, AsyncCursor, AsyncServerCursor
+from psycopg.pq import PipelineStatus
 from psycopg.rows import TupleRow
 
 log = logging.getLogger(__name__)
@@ -84,6 +85,14 @@ class LimitedConnection(AsyncConnection[TupleRow]):
             if self._timer:
                 self._timer.cancel()
             self.used_at = time.monotonic()
+
+    @property
+    def is_in_pipeline(self) -> bool:
+        """Whether statements go into a pipeline, where one that nobody fetches from has no rows.
+
+        A task that is cancelled while the driver enters or leaves the pipeline leaves the connection in it.
+        """
+        return self._pipeline is not None or self.pgconn.pipeline_status != PipelineStatus.OFF
 
     @property
     def has_input(self) -> bool:

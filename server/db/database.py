@@ -279,7 +279,7 @@ class Database:
         with self._as_esker_errors():
             try:
                 async with self._pool.connection(wait_seconds) as connection:
-                    with self._counted():
+                    with self._counted(), _closed_if_in_pipeline(connection):
                         await _know_vectors(connection)
                         yield connection
             except ReadOnlySqlTransaction:
@@ -317,6 +317,16 @@ class Database:
                 raise known from error
             error.args = (first_line(error),)  # it may be logged
             raise
+
+
+@contextmanager
+def _closed_if_in_pipeline(connection: Connection) -> Generator[None]:
+    """Close a connection that the block leaves in pipeline mode: its next user would not get the rows they ask for."""
+    try:
+        yield
+    finally:
+        if not connection.closed and connection.is_in_pipeline:
+            connection.pgconn.finish()
 
 
 class Snapshot(Database):
