@@ -4,6 +4,7 @@ A memory in quarantine is superseded by it, so nothing shows, merges or condense
 when the quarantine is lifted. Until then the quarantine also covers what is added within its limits.
 """
 
+from dataclasses import replace
 from functools import partial
 
 from esker.server.core.clock import as_utc
@@ -14,7 +15,7 @@ from esker.server.core.records import Principal
 from esker.server.db.database import Connection
 from esker.server.db.pipeline import fetch, send
 from esker.server.store import audit, hidden_calls, memories, packs, quarantine, sessions
-from esker.server.usecases.find_projects import renamed_project
+from esker.server.usecases.find_projects import renamed_projects
 from esker.server.usecases.forgotten_places import with_new_names
 from esker.server.usecases.in_each_pool import in_each_pool
 from esker.server.usecases.parts import Parts
@@ -27,16 +28,15 @@ async def begin_quarantine(parts: Parts, who: Principal, limits: Selection) -> Q
     if limits.ids or limits.words or not limits.is_limited:
         raise InvalidInput("A quarantine needs limits.", hint="Give a source, session, client, project or time.")
     now = parts.clock()
-    async with parts.database.moment(who.pool_id) as connection:
-        limits = await with_new_names(connection, limits)
-    values = {**limits.limits, "since": as_utc(limits.since), "until": as_utc(limits.until)}
-    if present := await renamed_project(parts, who.pool_id, limits.project):
-        values["project"] = present
-    made = Quarantine(new_id("qua", now), created_at=now, lifted_at=None, **values)  # pyright: ignore[reportArgumentType]
+    quarantine_id = new_id("qua", now)
     locked: set[str] = set()
     for _ in range(_MOST_TRIES):
         async with parts.database.tenant(who.pool_id) as connection:
+            # Nothing is forgotten from here on, so no name that is forgotten meanwhile is written.
             await quarantine.lock(connection)
+            present = await _with_present_names(connection, limits)
+            values = {**present.limits, "since": as_utc(limits.since), "until": as_utc(limits.until)}
+            made = Quarantine(quarantine_id, created_at=now, lifted_at=None, **values)  # pyright: ignore[reportArgumentType]
             if made.session_id is not None:
                 await sessions.get(connection, made.session_id)
             await sessions.lock_all(connection, locked)
@@ -48,6 +48,15 @@ async def begin_quarantine(parts: Parts, who: Principal, limits: Selection) -> Q
         # Locking them now would break the lock order, so start again.
         locked |= concerned
     raise Conflict("Sessions keep being added; nothing was put into quarantine.", hint="Try again.")
+
+
+async def _with_present_names(connection: Connection, limits: Selection) -> Selection:
+    """Return limits with the present names of their project and client, which may be renamed or forgotten."""
+    limits = await with_new_names(connection, limits)
+    if limits.project is None:
+        return limits
+    renamed = await renamed_projects(connection, [limits.project], {})
+    return replace(limits, project=renamed.get(limits.project, limits.project))
 
 
 async def _cover(parts: Parts, connection: Connection, one: Quarantine, concerned: set[str]) -> Quarantined:

@@ -1,22 +1,33 @@
 """Quarantine takes everything from a source out of recall and packs in one step, and gives it back."""
 
+import asyncio
 import json
 from typing import Any
 
 import httpx2
 import pytest
 
-from esker.server.core.facts.forgetting import Selection
+from esker.server.core.facts.forgetting import ForgetRequest, Selection
 from esker.server.core.records import Principal
+from esker.server.db.database import Connection, Database
+from esker.server.usecases import quarantine
+from esker.server.usecases.forget import forget
+from esker.server.usecases.forgotten_places import with_new_names
 from esker.server.usecases.ingest import IncomingMessage, ingest
 from esker.server.usecases.open_session import SessionRequest, open_session
 from esker.server.usecases.parts import Parts
-from esker.server.usecases.quarantine import begin_quarantine, extend_all_quarantines, lift_quarantine
+from esker.server.usecases.quarantine import (
+    begin_quarantine,
+    extend_all_quarantines,
+    lift_quarantine,
+    list_quarantines,
+)
 from esker.server.usecases.recall import recall
 from esker.server.usecases.recall_request import RecallRequest
 from esker.server.usecases.remember import Note, remember
 from tests.api.test_hygiene import POSTGRES, REDIS, ScriptedServer
 from tests.support.api import contents, opened, recalled
+from tests.support.databases import until_one_waits
 from tests.support.model_server import ModelServer
 
 
@@ -178,3 +189,23 @@ async def test_a_quarantine_needs_limits_that_exist(
 ) -> None:
     assert (await client.post("/v1/quarantines", json=body)).status_code == status
     assert (await client.delete("/v1/quarantines/qua_x")).status_code == 404
+
+
+async def test_a_name_that_is_forgotten_as_a_quarantine_begins_does_not_come_back(
+    parts: Parts, who: Principal, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await open_session(parts, who.pool_id, SessionRequest("api", "s1", project="xanadu"))
+    forgetting: list[asyncio.Task[object]] = []
+
+    async def and_forget(connection: Connection, limits: Selection) -> Selection:
+        found = await with_new_names(connection, limits)
+        request = ForgetRequest(Selection(words=["xanadu"]))
+        forgetting.append(asyncio.create_task(forget(parts, who, request)))
+        await until_one_waits(database, forgetting[0])
+        return found
+
+    monkeypatch.setattr(quarantine, "with_new_names", and_forget)
+    await begin_quarantine(parts, who, Selection(project="xanadu"))
+    await forgetting[0]
+    [begun] = await list_quarantines(parts, who.pool_id)
+    assert "xanadu" not in (begun.project or "")
