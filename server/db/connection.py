@@ -18,6 +18,7 @@ import psycopg
 from psycopg import AsyncConnection, AsyncCursor, AsyncServerCursor
 from psycopg.pq import PipelineStatus
 from psycopg.rows import TupleRow
+from psycopg_pool import AsyncConnectionPool
 
 log = logging.getLogger(__name__)
 
@@ -122,3 +123,23 @@ class LimitedConnection(AsyncConnection[TupleRow]):
         # Cancelling the task would not do: the driver would ask the server to cancel, and wait for that.
         with suppress(OSError), socket.socket(fileno=os.dup(self.pgconn.socket)) as own:
             own.shutdown(socket.SHUT_RDWR)
+
+
+class ConnectionPool(AsyncConnectionPool[LimitedConnection]):
+    """A pool to which a connection returns also if the task that used it is cancelled at that moment.
+
+    The driver's own waits there for its lock, and loses the connection, which counts as open and is used by nobody.
+    """
+
+    def __init__(self, *parameters: Any, **options: Any) -> None:
+        super().__init__(*parameters, **options)
+        self._returning: set[asyncio.Task[None]] = set()
+
+    async def putconn(self, conn: LimitedConnection) -> None:
+        """Return a connection; one that was left in a pipeline is closed, and another one opened for it."""
+        if not conn.closed and conn.is_in_pipeline:
+            conn.pgconn.finish()
+        task = asyncio.create_task(super().putconn(conn))
+        self._returning.add(task)
+        task.add_done_callback(self._returning.discard)
+        await asyncio.shield(task)

@@ -20,12 +20,12 @@ from psycopg.conninfo import conninfo_to_dict
 from psycopg.errors import ReadOnlySqlTransaction
 from psycopg.rows import DictRow, TupleRow, dict_row
 from psycopg.types import TypeInfo
-from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout, TooManyRequests
+from psycopg_pool import PoolClosed, PoolTimeout, TooManyRequests
 
 from esker.server.core.clock import SharedClock
 from esker.server.core.config.settings import Settings
 from esker.server.core.errors import Misconfigured, Unavailable
-from esker.server.db.connection import ANSWER_SECONDS, KEEPALIVE, LimitedConnection
+from esker.server.db.connection import ANSWER_SECONDS, KEEPALIVE, ConnectionPool, LimitedConnection
 from esker.server.db.driver_errors import esker_error, first_line, is_missing_right
 from esker.server.db.pipeline import enter, outside_pools, transaction
 from esker.server.db.reachability import Reachability
@@ -96,7 +96,7 @@ class Database:
         self.refusals = Refusals()
         self._reachability = Reachability()
         self._in_use = 0
-        self._pool = AsyncConnectionPool(
+        self._pool = ConnectionPool(
             url,
             connection_class=LimitedConnection,
             check=self._check,
@@ -279,7 +279,7 @@ class Database:
         with self._as_esker_errors():
             try:
                 async with self._pool.connection(wait_seconds) as connection:
-                    with self._counted(), _closed_if_in_pipeline(connection):
+                    with self._counted():
                         await _know_vectors(connection)
                         yield connection
             except ReadOnlySqlTransaction:
@@ -317,16 +317,6 @@ class Database:
                 raise known from error
             error.args = (first_line(error),)  # it may be logged
             raise
-
-
-@contextmanager
-def _closed_if_in_pipeline(connection: Connection) -> Generator[None]:
-    """Close a connection that the block leaves in pipeline mode: its next user would not get the rows they ask for."""
-    try:
-        yield
-    finally:
-        if not connection.closed and connection.is_in_pipeline:
-            connection.pgconn.finish()
 
 
 class Snapshot(Database):

@@ -5,6 +5,7 @@ import time
 
 import pytest
 
+from esker.server.db.connection import ConnectionPool, LimitedConnection
 from esker.server.db.database import Database
 
 ONE = "SELECT 1 AS one"
@@ -44,3 +45,17 @@ async def test_the_next_request_gets_its_rows(database_url: str, pool_id: str, t
         async with database.moment_pipeline(pool_id) as connection:
             cursor = await connection.execute(ONE)
         assert await cursor.fetchall() == [(1,)]
+
+
+@pytest.mark.parametrize("turns", range(1, 4))
+async def test_a_connection_returns_though_its_user_is_cancelled(database_url: str, turns: int) -> None:
+    async with ConnectionPool(database_url, connection_class=LimitedConnection, min_size=1, open=False) as pool:
+        connection = await pool.getconn()
+        waiting = asyncio.create_task(pool.getconn(timeout=2))
+        returning = asyncio.create_task(pool.putconn(connection))
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        returning.cancel()
+        await asyncio.gather(returning, return_exceptions=True)
+        await pool.putconn(await waiting)
+        assert pool.get_stats()["pool_available"] == 1
