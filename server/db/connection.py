@@ -18,7 +18,7 @@ import psycopg
 from psycopg import AsyncConnection, AsyncCursor, AsyncServerCursor
 from psycopg.pq import PipelineStatus
 from psycopg.rows import TupleRow
-from psycopg_pool import AsyncConnectionPool
+from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
 log = logging.getLogger(__name__)
 
@@ -126,14 +126,31 @@ class LimitedConnection(AsyncConnection[TupleRow]):
 
 
 class ConnectionPool(AsyncConnectionPool[LimitedConnection]):
-    """A pool to which a connection returns also if the task that used it is cancelled at that moment.
+    """A pool from which no cancellation and no connection is lost.
 
-    The driver's own waits there for its lock, and loses the connection, which counts as open and is used by nobody.
+    The driver's own waits for a connection by `asyncio.wait_for`, which before Python 3.12 swallows a cancellation that
+    comes as its result does: the task goes on. And it waits for its lock when a connection comes back: if the task is
+    cancelled there, that connection counts as open and is used by nobody.
     """
 
     def __init__(self, *parameters: Any, **options: Any) -> None:
         super().__init__(*parameters, **options)
         self._returning: set[asyncio.Task[None]] = set()
+
+    async def getconn(self, timeout: float | None = None) -> LimitedConnection:  # noqa: ASYNC109 - the driver's own
+        """Return a connection that nobody else uses. Raises PoolTimeout."""
+        task = asyncio.current_task()
+        before = task.cancelling() if task else 0
+        try:
+            connection = await super().getconn(timeout)
+        except PoolTimeout:
+            if task and task.cancelling() > before:
+                raise asyncio.CancelledError from None
+            raise
+        if task and task.cancelling() > before:
+            await self.putconn(connection)
+            raise asyncio.CancelledError
+        return connection
 
     async def putconn(self, conn: LimitedConnection) -> None:
         """Return a connection; one that was left in a pipeline is closed, and another one opened for it."""

@@ -4,13 +4,25 @@ import asyncio
 import time
 
 import pytest
+from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
 from esker.server.db.connection import ConnectionPool, LimitedConnection
 from esker.server.db.database import Database
+from tests.support.waiting import PATIENCE, eventually
 
 ONE = "SELECT 1 AS one"
 # Turns of the event loop within which a transaction takes a connection and enters the pipeline.
 _TURNS = 8
+
+
+async def waits(pool: ConnectionPool) -> bool:
+    """Return whether a task waits for a connection of a pool."""
+    return pool.get_stats().get("requests_waiting") == 1
+
+
+async def available(pool: ConnectionPool) -> bool:
+    """Return whether the connection of a pool is there for its next user."""
+    return pool.get_stats()["pool_available"] == 1
 
 
 def keep_loop_busy() -> None:
@@ -59,3 +71,40 @@ async def test_a_connection_returns_though_its_user_is_cancelled(database_url: s
         await asyncio.gather(returning, return_exceptions=True)
         await pool.putconn(await waiting)
         assert pool.get_stats()["pool_available"] == 1
+
+
+@pytest.mark.parametrize("turns", range(8))
+async def test_a_task_that_waits_for_a_connection_ends_when_it_is_cancelled(database_url: str, turns: int) -> None:
+    async with ConnectionPool(
+        database_url, connection_class=LimitedConnection, min_size=1, open=False, timeout=PATIENCE
+    ) as pool:
+        connection = await pool.getconn()
+        waiting = asyncio.create_task(pool.getconn())
+        await eventually(lambda: waits(pool))
+        returning = asyncio.create_task(pool.putconn(connection))
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        was_cancelled = waiting.cancel()
+        await asyncio.gather(waiting, returning, return_exceptions=True)
+        assert waiting.cancelled() == was_cancelled
+        if not was_cancelled:
+            await pool.putconn(waiting.result())
+        await eventually(lambda: available(pool))
+
+
+async def test_a_cancellation_that_comes_with_a_timeout_counts(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def times_out(*_: object) -> None:
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            raise PoolTimeout from None
+
+    monkeypatch.setattr(AsyncConnectionPool, "getconn", times_out)
+    pool = ConnectionPool(database_url, connection_class=LimitedConnection, open=False)
+    waiting = asyncio.create_task(pool.getconn())
+    await asyncio.sleep(0)
+    waiting.cancel()
+    await asyncio.gather(waiting, return_exceptions=True)
+    assert waiting.cancelled()
