@@ -15,7 +15,7 @@ from esker.server.bench.filling import fill_pool
 from esker.server.bench.progress import BenchProgress
 from esker.server.core.arrays import Vector
 from esker.server.core.pool.index_agreement import NEAREST, agreement
-from esker.server.core.recall.selection import TextHit
+from esker.server.core.recall.candidates import TextHit
 from esker.server.core.records import Filter, Space
 from esker.server.db.pipeline import fetch
 from esker.server.db.statements import for_pool, for_space

@@ -10,6 +10,7 @@ from psycopg.rows import DictRow, class_row, dict_row
 
 from esker.server.core.arrays import Vector
 from esker.server.core.dates.window import Window
+from esker.server.core.recall.candidates import TextHit
 from esker.server.core.recall.relevance import (
     MAX_PARTS_OF_RARE_NAME,
     MAX_UNKNOWN_WORDS,
@@ -17,7 +18,6 @@ from esker.server.core.recall.relevance import (
     Signals,
     word_factor,
 )
-from esker.server.core.recall.selection import TextHit
 from esker.server.core.records import TIERS, Filter, Tier
 from esker.server.db.database import Connection
 from esker.server.db.pipeline import Answer, Query, send

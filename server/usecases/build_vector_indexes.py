@@ -10,7 +10,7 @@ from statistics import fmean
 from esker.server.core.arrays import Vector
 from esker.server.core.errors import EskerError
 from esker.server.core.pool.index_agreement import LEAST, NEAREST, agreement
-from esker.server.core.recall.selection import TextHit
+from esker.server.core.recall.candidates import TextHit
 from esker.server.core.records import Filter
 from esker.server.db.database import Connection
 from esker.server.store import search, vector_indexes

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from esker.server.core.arrays import Vector
+from esker.server.core.recall.candidates import Candidates
 from esker.server.core.recall.relevance import CHANCE_PER_E_FOLD, Scale, Signals, word_factor_in
-from esker.server.core.recall.selection import Candidates
 from esker.server.core.records import Calibration, Filter, Ranking, Tier
 from esker.server.db.database import Connection
 from esker.server.db.pipeline import Query, send

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from esker.server.core.arrays import Vector
-from esker.server.core.recall.selection import TextHit
+from esker.server.core.recall.candidates import TextHit
 from esker.server.core.records import Filter, Tier
 from esker.server.db.database import Connection
 from esker.server.store import search

@@ -19,21 +19,18 @@ from esker.server.core.recall.answer import (
     ModelStepOutcome,
     Recalled,
 )
-from esker.server.core.recall.fitting import fitting
-from esker.server.core.recall.reranking import FIRST
-from esker.server.core.recall.selection import (
-    CandidateTexts,
-    Chosen,
+from esker.server.core.recall.candidates import (
     RankedCandidate,
     above_floor,
     below_floor,
     best_first,
     best_of_each,
     candidates_in_window,
-    choose,
     ranked,
-    without_seen,
 )
+from esker.server.core.recall.fitting import fitting
+from esker.server.core.recall.reranking import FIRST
+from esker.server.core.recall.selection import CandidateTexts, Chosen, choose, without_seen
 from esker.server.core.records import Filter, Memory, Source
 from esker.server.core.text.labels import without_label
 from esker.server.core.text.terms import asks_of_something

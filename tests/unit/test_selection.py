@@ -12,22 +12,19 @@ from hypothesis import strategies as st
 from esker.server.core.clock import age
 from esker.server.core.conversation.records import Passage
 from esker.server.core.dates.window import Window
-from esker.server.core.recall.fitting import fitting
-from esker.server.core.recall.relevance import Scale, Signals, score
-from esker.server.core.recall.rendering import recalled_line
-from esker.server.core.recall.selection import (
+from esker.server.core.recall.candidates import (
     Candidates,
-    CandidateTexts,
-    Chosen,
     RankedCandidate,
     above_floor,
     below_floor,
     best_first,
     candidates_in_window,
-    choose,
     ranked,
-    without_seen,
 )
+from esker.server.core.recall.fitting import fitting
+from esker.server.core.recall.relevance import Scale, Signals, score
+from esker.server.core.recall.rendering import recalled_line
+from esker.server.core.recall.selection import CandidateTexts, Chosen, choose, without_seen
 from esker.server.core.records import Calibration, Memory, Priority, Tier
 from esker.server.core.text.tokens import estimate_tokens
 from tests.support.records import NOON, memory, observation

@@ -15,7 +15,7 @@ from esker.server.core.errors import Unavailable
 from esker.server.core.pool import known_answers
 from esker.server.core.pool.evaluation import PoolEvaluation
 from esker.server.core.pool.known_answers import made_up_words
-from esker.server.core.recall.selection import TextHit
+from esker.server.core.recall.candidates import TextHit
 from esker.server.core.records import Pool, Principal, Space
 from esker.server.core.text.tokens import estimate_tokens
 from esker.server.evaluation.verdicts import PoolVerdict, headline, verdicts

@@ -12,7 +12,7 @@ import pytest
 from esker.server.app import make_parts
 from esker.server.core.arrays import Vector
 from esker.server.core.config.settings import Settings
-from esker.server.core.recall.selection import TextHit
+from esker.server.core.recall.candidates import TextHit
 from esker.server.core.records import Filter, Principal, Space
 from esker.server.db.database import Connection, Database
 from esker.server.db.embedded import DATABASE, Cluster

@@ -5,7 +5,6 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cache
-from typing import NamedTuple
 
 from esker.server.core.clock import age
 from esker.server.core.conversation.records import Passage
@@ -14,21 +13,16 @@ from esker.server.core.facts.retelling import retold_print, say_the_same
 from esker.server.core.facts.same_fact import fingerprint, may_be_same_fact, terms_of
 from esker.server.core.pack.contradicted_rows import contradicted, newer_first
 from esker.server.core.ranking import prior
-from esker.server.core.recall.answer import Hit, LeftOutCandidate, LeftOutReason, ScoreParts
-from esker.server.core.recall.relevance import Scale, Signals, score
-from esker.server.core.records import Memory, Priority, Source, Tier
+from esker.server.core.recall.answer import Hit, LeftOutCandidate, ScoreParts
+from esker.server.core.recall.candidates import RankedCandidate, above_floor, below_floor, best_first
+from esker.server.core.recall.relevance import score
+from esker.server.core.records import Memory, Priority, Source
 from esker.server.core.sources import sources_of
 from esker.server.core.text import labels
 from esker.server.core.text.excerpts import excerpt
 from esker.server.core.text.folding import same_words_key
 from esker.server.core.text.tokens import estimate_tokens
 
-# If no candidate reaches this relevance by itself, the query has no answer.
-_FLOOR = 1.0
-# If one does, the hits are all candidates with at least this relevance and this share of the best one. Both are without
-# neighbours, which only order hits. A memory is one fact and needs more than a passage, whose words are about several.
-_LEAST = 0.5
-_LEAST_OF_BEST: Mapping[Tier, float] = {"memory": 0.45, "passage": 0.35}
 # A memory covers the passage that it was taken from if it has at least this share of the passage's relevance. An
 # important memory needs less: it is shorter, and states the point of the passage.
 _COVERS: Mapping[Priority, float] = {"high": 0.75, "medium": 0.9, "low": 1.0}
@@ -43,43 +37,10 @@ _FIRM_TIME = 1.5
 _QUESTION = 0.6
 # Factor for a passage with content that an agent read: it often shares words with a question, and seldom answers it.
 _OUTPUT = 0.75
-# Relevance of every text in the window when the query names only a time.
-_TIME_ALONE = 2.0
 # Weight of the prior, so small that it only breaks ties.
 _PRIOR = 0.001
 # The most tokens of a passage that are shown.
 _PASSAGE_TOKENS = 300
-
-
-@dataclass(frozen=True, slots=True)
-class TextHit:
-    """A text that one search found, with its keyword share or its cosine as `score`.
-
-    `named`: the text contains a rare identifier of the query.
-    """
-
-    id: str
-    number: int
-    score: float
-    named: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Candidates:
-    """The results of both searches in one tier: ids in the order of each, signals by number, and their scale.
-
-    `neighbours` maps the number of a memory to those of its neighbours, which may be candidates themselves; `tokens`
-    are the lengths of memories with neighbours.
-    """
-
-    tier: Tier
-    scale: Scale
-    keyword: Sequence[str] = ()
-    vector: Sequence[str] = ()
-    numbers: Mapping[str, int] = field(default_factory=dict[str, int])
-    signals: Mapping[int, Signals] = field(default_factory=dict[int, Signals])
-    neighbours: Mapping[int, Collection[int]] = field(default_factory=dict[int, Collection[int]])
-    tokens: Mapping[int, int] = field(default_factory=dict[int, int])
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,40 +65,6 @@ class CandidateTexts:
         return sum(map(len, (*contents, *(passage.text for passage in self.passages.values()))))
 
 
-class RankedCandidate(NamedTuple):
-    """A candidate with its relevance, by which candidates are sorted, and that of which it is made.
-
-    `alone` is its relevance without neighbours, and `around` is theirs. `time` is how well it fits the time in the
-    question, from 0 to 1, and `prior` that of its kind. Its ranks in the two searches count from 1.
-    """
-
-    id: str
-    tier: Tier
-    relevance: float
-    alone: float
-    own: Signals = Signals(0.0, None)
-    around: float = 0.0
-    keyword_rank: int | None = None
-    vector_rank: int | None = None
-    time: float = 0.0
-    prior: float = 0.0
-
-    @property
-    def parts(self) -> ScoreParts:
-        """The parts of its relevance, as an answer shows them: a recall has hundreds of candidates, and shows few."""
-        return ScoreParts(
-            self.keyword_rank,
-            self.vector_rank,
-            round(self.own.keyword, 4),
-            None if self.own.cosine is None else round(self.own.cosine, 4),
-            round(self.around, 4),
-            round(self.time, 4),
-            round(self.relevance, 4),
-            round(self.prior, 4),
-            named=self.own.named,
-        )
-
-
 @dataclass(frozen=True, slots=True)
 class Chosen:
     """The hits of a recall, best first, and the left-out candidates, of which the caller has `seen` some already.
@@ -149,63 +76,6 @@ class Chosen:
     left_out: list[LeftOutCandidate]
     shown_in: Mapping[str, str] = field(default_factory=dict[str, str])
     seen: int = 0
-
-
-def ranked(candidates: Candidates) -> list[RankedCandidate]:
-    """Return the candidates of a tier with their relevance, best first."""
-    by_keyword = {text_id: rank for rank, text_id in enumerate(candidates.keyword, start=1)}
-    by_vector = {text_id: rank for rank, text_id in enumerate(candidates.vector, start=1)}
-    found: list[RankedCandidate] = []
-    for text_id, number in candidates.numbers.items():
-        own = candidates.signals[number]
-        beside = [candidates.signals[other] for other in candidates.neighbours.get(number, ())]
-        around = candidates.scale.around(beside, candidates.tokens[number]) if beside else 0.0
-        alone = candidates.scale.relevance(own)
-        relevance = candidates.scale.relevance(own, around) if around else alone
-        ranks = by_keyword.get(text_id), by_vector.get(text_id)
-        found.append(RankedCandidate(text_id, candidates.tier, relevance, alone, own, around, *ranks))
-    return best_first(found)
-
-
-def candidates_in_window(tier: Tier, ids: Iterable[str]) -> list[RankedCandidate]:
-    """Return texts as candidates for a question that names only a time."""
-    return [RankedCandidate(text_id, tier, _TIME_ALONE, _TIME_ALONE, time=1.0) for text_id in ids]
-
-
-def above_floor(found: Sequence[RankedCandidate]) -> list[RankedCandidate]:
-    """Return the relevant candidates.
-
-    If one candidate reaches the floor by itself, all that are not far below the best by themselves are relevant; else
-    none is.
-    """
-    best = max((one.alone for one in found), default=0.0)
-    if best < _FLOOR:
-        return []
-    least: dict[Tier, float] = {tier: max(_LEAST, share * best) for tier, share in _LEAST_OF_BEST.items()}
-    return [one for one in found if one.alone >= least[one.tier]]
-
-
-def below_floor(found: Iterable[RankedCandidate], relevant: Sequence[RankedCandidate]) -> list[LeftOutCandidate]:
-    """Return the candidates that are not relevant, each with the reason."""
-    kept = {one.id for one in relevant}
-    return [
-        _left_out(one, "far below the best" if kept and one.alone >= _LEAST else "below the floor")
-        for one in found
-        if one.id not in kept
-    ]
-
-
-def best_first(found: Iterable[RankedCandidate]) -> list[RankedCandidate]:
-    """Return candidates best first; ties: the one that was written last."""
-    return sorted(found, key=lambda one: (one.relevance, one.id), reverse=True)
-
-
-def best_of_each(found: Iterable[RankedCandidate]) -> list[RankedCandidate]:
-    """Return candidates best first, each once with its highest relevance."""
-    best: dict[str, RankedCandidate] = {}
-    for one in best_first(found):
-        best.setdefault(one.id, one)
-    return list(best.values())
 
 
 def choose(
@@ -222,7 +92,7 @@ def choose(
 
     `window` is the time in the query; `firm`: the query names it explicitly.
     """
-    outdated = [_left_out(one, "outdated") for one in found if texts.outdated.get(one.id)]
+    outdated = [one.left_out("outdated") for one in found if texts.outdated.get(one.id)]
     current = [one for one in found if not texts.outdated.get(one.id)]
     relevant = above_floor(current)
     left_out = below_floor(current, relevant)
@@ -235,7 +105,7 @@ def choose(
         # The shown row has the highest relevance of its group, even if another row earned it.
         relevance_of[shown.id] = relevance = max(by_id[row.id].relevance for row in (shown, *others))
         hits.append(_memory_hit(shown, others, texts, relevance, by_id[shown.id].parts, now))
-        left_out += [_left_out(by_id[other.id], "says the same", shown.id) for other in others]
+        left_out += [by_id[other.id].left_out("says the same", shown.id) for other in others]
     sayings = [(hit, said) for hit in hits if _can_cover(hit) and (said := _messages(hit, texts))]
     for one in (one for one in relevant if one.tier == "passage"):
         passage = texts.passages[one.id]
@@ -244,7 +114,7 @@ def choose(
             memory.passages.append(passage.id)
             # The memory inherits the relevance of the passage it covers.
             relevance_of[memory.id] = max(relevance_of[memory.id], one.relevance)
-            left_out.append(_left_out(one, "covered", memory.id))
+            left_out.append(one.left_out("covered", memory.id))
         else:
             relevance_of[one.id] = one.relevance
             hits.append(_passage_hit(passage, one, query_terms, now))
@@ -383,10 +253,6 @@ def _scored(hit: Hit, relevance: float) -> Hit:
 
 def _rounded_score(relevance: float) -> float:
     return round(score(relevance), 4)
-
-
-def _left_out(one: RankedCandidate, reason: LeftOutReason, by: str | None = None) -> LeftOutCandidate:
-    return LeftOutCandidate(one.id, reason, by, one.parts)
 
 
 def _grouped_repeats(
