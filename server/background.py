@@ -11,7 +11,6 @@ from esker.server.core.config.logs import LOG_IDS
 from esker.server.core.errors import EskerError
 from esker.server.core.records import JobKind, Lease
 from esker.server.core.tracing import span
-from esker.server.db.ending import end
 from esker.server.db.listening import listening
 from esker.server.store.jobs import job_name
 from esker.server.usecases.cut_passages import cut_all_behind
@@ -47,7 +46,8 @@ async def beside(what: str, work: Callable[[], Coroutine[Any, Any, None]]) -> As
     try:
         yield
     finally:
-        await end(task)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
 
 
 async def until(stopping: asyncio.Event, work: Coroutine[Any, Any, None]) -> None:
@@ -56,7 +56,9 @@ async def until(stopping: asyncio.Event, work: Coroutine[Any, Any, None]) -> Non
     try:
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
     finally:
-        await end(*tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
     if not tasks[0].cancelled():
         tasks[0].result()
 

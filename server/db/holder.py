@@ -18,7 +18,6 @@ from esker.server.core.clock import SharedClock
 from esker.server.db.connection import KEEPALIVE, LimitedConnection
 from esker.server.db.database import read_clock
 from esker.server.db.driver_errors import first_line
-from esker.server.db.ending import end
 from esker.server.db.statements import Statements
 
 log = logging.getLogger(__name__)
@@ -55,7 +54,8 @@ class Holder:
         try:
             yield
         finally:
-            await end(task)
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
             self.is_held = False
 
     async def _hold(self, url: str, clock: SharedClock) -> None:

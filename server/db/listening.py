@@ -10,7 +10,6 @@ from psycopg import AsyncConnection, sql
 
 from esker.server.db.connection import KEEPALIVE
 from esker.server.db.driver_errors import first_line
-from esker.server.db.ending import end
 
 log = logging.getLogger(__name__)
 
@@ -25,7 +24,8 @@ async def listening(url: str, channel: str, wake: asyncio.Event) -> AsyncGenerat
     try:
         yield
     finally:
-        await end(task)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
 
 
 async def _listen(url: str, channel: str, wake: asyncio.Event) -> None:

@@ -2,10 +2,15 @@
 
 import asyncio
 import time
+from contextlib import AsyncExitStack
 
 import pytest
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
+from esker.server.app import make_parts
+from esker.server.background import beside, run_jobs
+from esker.server.core.clock import system_clock
+from esker.server.core.config.settings import Settings
 from esker.server.db.connection import ConnectionPool, LimitedConnection
 from esker.server.db.database import Database
 from tests.support.waiting import PATIENCE, eventually
@@ -108,3 +113,15 @@ async def test_a_cancellation_that_comes_with_a_timeout_counts(
     waiting.cancel()
     await asyncio.gather(waiting, return_exceptions=True)
     assert waiting.cancelled()
+
+
+@pytest.mark.parametrize("turns", range(3))
+async def test_a_job_runner_that_waits_for_a_connection_stops(database_url: str, pool_id: str, turns: int) -> None:
+    settings = Settings.from_environment({"ESKER_EMBEDDER": "none"})
+    async with asyncio.timeout(PATIENCE), Database(database_url, connections=1) as database, AsyncExitStack() as stack:
+        parts = make_parts(settings, database, system_clock)
+        async with database.tenant(pool_id):
+            await stack.enter_async_context(beside("jobs", lambda: run_jobs(parts)))
+            await eventually(lambda: waits(database._pool))
+        for _ in range(turns):
+            await asyncio.sleep(0)
