@@ -175,9 +175,11 @@ def database(kept_database: KeptDatabase) -> Database:
 
 
 @pytest.fixture
-def parts(database: Database, clock: FakeClock, settings: Settings) -> Parts:
+async def parts(database: Database, clock: FakeClock, settings: Settings) -> AsyncGenerator[Parts]:
     """The parts of a server whose database is open: extractive observer and reflector, no embedder."""
-    return make_parts(settings, database, clock)
+    made = make_parts(settings, database, clock)
+    yield made
+    await made.processes.close()
 
 
 @pytest.fixture

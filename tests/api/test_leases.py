@@ -318,7 +318,7 @@ async def test_progress_resets_the_count_of_failures(parts: Parts, who: Principa
             return await super().observe(shown, meter)
 
     changes = {"job_attempts": 2, "observe_tokens": 1}
-    observer = Stumbling()
+    observer = Stumbling(parts.processes)
     stumbling = replace(parts, observer=observer, settings=parts.settings.model_copy(update=changes))
     session = await open_session(parts, who.pool_id, SessionRequest("api", "s1"))
     # No two of them fit into a slice, and the observer is quickly through a block of code.
