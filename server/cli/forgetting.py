@@ -155,6 +155,8 @@ def show_plan(plan: dict[str, Any]) -> str:
         say(f"note of a session: {text}")
     for memory_id in plan["rewritten"]:
         say(f"{memory_id} loses its quotation.")
-    if not (plan["memories"] or plan["messages"] or plan["notes"]):
+    for name in plan["renamed"]:
+        say(f"name that is replaced by another: {name}")
+    if not any(plan[part] for part in ("memories", "messages", "notes", "renamed")):
         say("Nothing says it.")
     return "Forget all of this?"

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 from urllib.parse import quote
 
@@ -165,7 +165,9 @@ def memories(
 
 @app.command()
 def remember(
-    content: Annotated[list[str], typer.Argument(help="One fact, in one or two sentences.")],
+    content: Annotated[
+        list[str], typer.Argument(help="One fact, in one or two sentences; `-` reads it from standard input.")
+    ],
     priority: Annotated[Priority, typer.Option(help="Its priority.")] = "medium",
     pin: Annotated[bool, typer.Option(help="Put it first in every pack.")] = False,
     tag: Annotated[list[str] | None, typer.Option(help="A tag; can be repeated.")] = None,
@@ -180,7 +182,8 @@ def remember(
     """Write a memory about the current repository; outside of one, about all projects."""
     if project and everywhere:
         raise typer.BadParameter("--project and --everywhere cannot be combined.", param_hint="--everywhere")
-    body: dict[str, Any] = {"content": " ".join(content), "priority": priority, "kind": "manual" if pin else "note"}
+    words = _given(content)
+    body: dict[str, Any] = {"content": words, "priority": priority, "kind": "manual" if pin else "note"}
     body |= {"tags": tag or []}
     if project_name := None if everywhere else project or _current_project():
         body["project"] = project_name
@@ -206,7 +209,8 @@ def remember(
 def edit(
     memory_id: Annotated[str, typer.Argument(help="The id of a memory: mem_…", metavar="ID")],
     content: Annotated[
-        list[str] | None, typer.Argument(help="The right words, with or without quotation marks.")
+        list[str] | None,
+        typer.Argument(help="The right words, with or without quotation marks; `-` reads them from standard input."),
     ] = None,
     priority: Annotated[Priority | None, typer.Option(help="Another priority.")] = None,
     category: Annotated[Category | None, typer.Option(help="Another category.")] = None,
@@ -214,7 +218,7 @@ def edit(
     as_json: AsJson = False,
 ) -> None:
     """Replace a memory by one with other words, priority, category or tags; the old one is kept as superseded."""
-    changed = {"content": " ".join(content or []), "priority": priority, "category": category, "tags": tag}
+    changed = {"content": _given(content or []), "priority": priority, "category": category, "tags": tag}
     given = {name: value for name, value in changed.items() if value}
     if not given:
         raise WrongUsage(
@@ -232,6 +236,15 @@ def pin(
 ) -> None:
     """Put a memory first in every pack; the row that it was is kept as superseded."""
     _replace(memory_id, {"pinned": not undo}, as_json)
+
+
+def _given(content: Sequence[str]) -> str:
+    """Return the words of a memory, which stand in the command or, for `-`, in standard input."""
+    if list(content) != ["-"]:
+        return " ".join(content)
+    if not (words := sys.stdin.read().strip()):
+        raise WrongUsage("Standard input is empty.", hint="Send the words of the memory: `echo … | esker remember -`.")
+    return words
 
 
 def _replace(memory_id: str, changed: Mapping[str, Any], as_json: bool) -> None:

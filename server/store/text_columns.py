@@ -237,18 +237,25 @@ async def replace_texts(connection: Connection, column: TextColumn, values: Mapp
     await connection.execute(for_column(SQL["replace"], *names), {"old": old, "new": new})
 
 
-async def rename_places(connection: Connection, phrases: Phrases, name: Callable[[str], str]) -> set[str]:
-    """Give places, clients and their ids that contain one of some phrases another name; return their former names."""
-    renamed: set[str] = set()
+async def places_saying(connection: Connection, phrases: Phrases) -> dict[TextColumn, list[str]]:
+    """Return the places, clients and ids of clients that contain one of some phrases, and could get another name."""
+    found: dict[TextColumn, list[str]] = {}
     kept = await kept_clients(connection)
     for column in (*PLACES, *IDS, *CLIENTS):
         statement = for_column(SQL["distinct"], column.table, column.column)
         rows = await (await connection.execute(statement, {"patterns": list(phrases.patterns)})).fetchall()
-        old = [value for (value,) in rows if phrases.found_in(value) and (column not in CLIENTS or value not in kept)]
-        if old:
-            await _rename(connection, column, {each: name(each) for each in old})
-        renamed.update(old)
-    return renamed
+        said = [value for (value,) in rows if phrases.found_in(value) and (column not in CLIENTS or value not in kept)]
+        if said:
+            found[column] = said
+    return found
+
+
+async def rename_places(connection: Connection, phrases: Phrases, name: Callable[[str], str]) -> set[str]:
+    """Give places, clients and their ids that contain one of some phrases another name; return their former names."""
+    said = await places_saying(connection, phrases)
+    for column, old in said.items():
+        await _rename(connection, column, {each: name(each) for each in old})
+    return {each for old in said.values() for each in old}
 
 
 async def places(connection: Connection) -> set[str]:

@@ -18,7 +18,7 @@ from esker.server.core.text.labels import without_label, without_notes
 from esker.server.core.text.phrases import Phrases
 from esker.server.db.database import Connection
 from esker.server.db.pipeline import fetch
-from esker.server.store import forgetting, memories, passages, projects
+from esker.server.store import forgetting, memories, passages, projects, text_columns
 from esker.server.store.forgetting import FoundMessage
 from esker.server.usecases.find_phrases import any_saying, saying
 from esker.server.usecases.find_projects import unknown_project
@@ -75,6 +75,8 @@ class Doomed:
     """The sessions that lose these notes, or whose project, directory or ids get another name."""
     placed: set[str] = field(default_factory=set[str])
     """The memories whose project gets another name."""
+    renamed: set[str] = field(default_factory=set[str])
+    """The projects, directories, clients and ids of clients that get another name."""
 
     @property
     def messages(self) -> SaidIn:
@@ -374,9 +376,11 @@ async def _check_keys(parts: Parts, connection: Connection, phrases: Phrases) ->
 
 
 async def _add_places(connection: Connection, doomed: Doomed) -> None:
-    """Add the memories and sessions whose project, directory or ids say one of the words."""
+    """Add the names that say one of the words, and the memories and sessions that have one of them."""
     doomed.placed, sessions = await forgetting.in_places(connection, doomed.phrases)
     doomed.noted_in |= sessions
+    said = await text_columns.places_saying(connection, doomed.phrases)
+    doomed.renamed = {name for names in said.values() for name in names}
 
 
 async def plan_of(connection: Connection, request: ForgetRequest, doomed: Doomed) -> ForgetPlan:
@@ -391,7 +395,7 @@ async def plan_of(connection: Connection, request: ForgetRequest, doomed: Doomed
                 session_id=message.session_id,
                 seq=message.seq,
                 role=message.role,
-                text=message.text[:_SHOWN_CHARACTERS],
+                text=_beginning(message.text),
                 why="echo" if message.seq in doomed.repeated_in.get(message.session_id, ()) else "said",
                 blanked=message.seq in blanked.get(message.session_id, ()),
             )
@@ -399,7 +403,12 @@ async def plan_of(connection: Connection, request: ForgetRequest, doomed: Doomed
         ],
         notes=sorted(doomed.notes),
         rewritten=sorted(doomed.quoting),
+        renamed=sorted(doomed.renamed),
     )
+
+
+def _beginning(text: str) -> str:
+    return text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}…"
 
 
 def _doomed_row(row: Memory, request: ForgetRequest, doomed: Doomed) -> DoomedRow:

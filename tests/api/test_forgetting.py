@@ -129,6 +129,15 @@ async def test_a_dry_run_shows_what_would_go_and_changes_nothing(memory: Scripte
     assert len(await memory.rows()) == 2
 
 
+async def test_a_plan_shows_the_beginning_of_a_long_message_and_that_it_goes_on(client: httpx2.AsyncClient) -> None:
+    session = await opened(client, "s1")
+    texts = [f"Xanadu {'x' * length}" for length in (193, 194)]
+    for number, text in enumerate(texts):
+        await said(client, session, {"external_id": f"m{number}", "role": "user", "content": text})
+    plan = await forgotten(client, words=["Xanadu"], dry_run=True)
+    assert [message["text"] for message in plan["messages"]] == [texts[0], f"{texts[0]}…"]
+
+
 async def test_a_plan_says_of_the_sources_of_a_reflection_that_they_are_its_sources(memory: ScriptedServer) -> None:
     session = await opened(memory.client, "s2", project="shop")
     for text in ("The weather of today was discussed at some length.", "The coffee of today was discussed as well."):
@@ -187,8 +196,11 @@ async def test_ids_of_clients_that_say_a_forgotten_word_get_other_names_and_come
     await client.post(f"/v1/sessions/{session}/events", json=event)
     await observed(client, session)
     exported = (await client.get("/v1/export")).text
+    plan = await forgotten(client, words=["Xanadu"], dry_run=True)
+    assert plan["renamed"] == ["chat about Xanadu", "end of Xanadu", "turn-xanadu-1"]
     receipt = await forgotten(client, words=["Xanadu"])
     assert (receipt["left"], "xanadu" in dump(owner_url).lower()) == ({}, False)
+    assert receipt["renamed"] == len(plan["renamed"])
     assert await opened(client, "chat about Xanadu") == session
     [found] = (await client.get("/v1/sessions", params={"external_id": "chat about Xanadu"})).json()["sessions"]
     assert found["id"] == session
@@ -207,6 +219,7 @@ async def test_a_client_whose_name_says_a_forgotten_word_gets_another_name_and_c
     known = (await client.post("/v1/sessions", json=sent | {"client": "codex"})).json()["id"]
     await said(client, session, {"external_id": "a", "role": "user", "content": "Never use floats for money."})
     exported = (await client.get("/v1/export")).text
+    assert (await forgotten(client, words=["Xanadu", "Codex"], dry_run=True))["renamed"] == ["xanadu-bot"]
     assert (await forgotten(client, words=["Xanadu", "Codex"]))["left"] == {"sessions (client)": 1}
     again = (await client.post("/v1/sessions", json=sent)).json()
     assert (again["id"], again["client"].startswith("forgotten-")) == (session, True)

@@ -192,6 +192,23 @@ def test_remember_and_observe_without_a_session(server: dict[str, str]) -> None:
     assert "nothing to do" in esker("observe", "--wait", **server).stdout
 
 
+def test_the_words_of_a_memory_can_come_from_standard_input(server: dict[str, str]) -> None:
+    def given(*arguments: str, words: str) -> tuple[int, str]:
+        command = [sys.executable, "-P", "-m", "esker", *arguments]
+        there = environment(**server)
+        done = subprocess.run(
+            command, cwd=ROOT, env=there, input=words, capture_output=True, text=True, timeout=PATIENCE, check=False
+        )
+        return done.returncode, done.stdout + done.stderr
+
+    code, answer = given("remember", "-", "--json", words="The lock gate\nis steel.\n")
+    written = json.loads(answer)
+    assert (code, written["content"]) == (0, "The lock gate\nis steel.")
+    assert "is oak." in given("edit", written["id"], "-", words="The lock gate is oak.")[1]
+    code, answer = given("remember", "-", words=" \n")
+    assert (code, "Standard input is empty." in answer) == (2, True)
+
+
 def test_a_missing_thing_is_explained(server: dict[str, str], tmp_path: Path) -> None:
     nothing = esker("ingest", str(tmp_path / "nothing.jsonl"), **server)
     assert (nothing.returncode, "does not exist" in nothing.stderr) == (1, True)
@@ -537,10 +554,11 @@ def test_passages_can_be_turned_off_and_on_again(tmp_path: Path) -> None:
 
 def test_a_word_is_forgotten_purged_and_proven_gone(server: dict[str, str]) -> None:
     data_dir = str(Path(server["ESKER_STATE_DIR"]).with_name("d"))
-    esker("remember", "The vault is called Xanadu.", **server)
+    esker("remember", "The vault is called Xanadu.", "--project", "xanadu-shop", **server)
     plan = esker("forget", "--words", "Xanadu", "--dry-run", **server).stdout
     assert "Looked for: Xanadu." in plan
     assert "note: The vault is called Xanadu." in plan
+    assert "name that is replaced by another: xanadu-shop" in plan
     unasked = esker("forget", "--words", "Xanadu", "--json", **server)
     assert (unasked.returncode, "Add --yes" in unasked.stderr + unasked.stdout) == (2, True)
     assert "Xanadu" in esker("forget", "--words", "Xanadu", "--dry-run", **server).stdout

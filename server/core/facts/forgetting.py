@@ -96,7 +96,7 @@ class ForgetPlan:
     """All that would be forgotten; nothing was changed. `names` are the words that tell it from everything else.
 
     `notes` are tasks, continuations and titles of sessions that would be deleted; `rewritten` are memories that would
-    lose a quotation.
+    lose a quotation. `renamed` are the projects, directories, clients and ids of clients that would get another name.
     """
 
     names: list[str]
@@ -104,12 +104,13 @@ class ForgetPlan:
     messages: list[DoomedMessage]
     notes: list[str]
     rewritten: list[str]
+    renamed: list[str]
 
     @property
     def digest(self) -> str:
         """A hash of the plan, to check that it is still the one that a person was shown."""
         messages = [(one.session_id, one.seq, one.blanked) for one in self.messages]
-        told = [[row.id for row in self.memories], messages, self.notes, self.rewritten]
+        told = [[row.id for row in self.memories], messages, self.notes, self.rewritten, self.renamed]
         return hashlib.sha256(json.dumps(told).encode()).hexdigest()
 
 
