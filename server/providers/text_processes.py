@@ -35,6 +35,7 @@ class TextProcesses:
         self._idle_seconds = idle_seconds
         self._turns = asyncio.Semaphore(_MOST_CHILDREN)
         self._idle: list[Process] = []
+        self._killed: set[Process] = set()
         self._rest: asyncio.TimerHandle | None = None
 
     async def run(self, characters: int, work: Callable[[Unpack[_A]], _T], *arguments: *_A) -> _T:
@@ -62,6 +63,7 @@ class TextProcesses:
                 continue  # it was killed
             except BaseException:
                 child.kill()  # nobody waits for its answer any more
+                self._killed = {each for each in self._killed if each.returncode is None} | {child}
                 raise
             self._idle.append(child)
             self._end_later()
@@ -86,10 +88,10 @@ class TextProcesses:
         self._idle.clear()
 
     async def close(self) -> None:
-        """End the children that have no work."""
+        """End the children that have no work, and wait for the end of those that were killed."""
         if self._rest:
             self._rest.cancel()
-        ending = [*self._idle]
+        ending = [*self._idle, *self._killed]
         self._end_idle()
         for child in ending:
             await child.wait()

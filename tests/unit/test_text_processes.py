@@ -19,6 +19,7 @@ from esker.server.providers import text_child, text_processes
 from esker.server.providers.embedders import make_embedder
 from esker.server.providers.text_processes import LONG, TextProcesses
 from tests.support.processes import ROOT
+from tests.support.waiting import eventually
 
 
 @pytest.fixture(autouse=True)
@@ -87,6 +88,22 @@ async def test_closing_ends_the_children() -> None:
     await processes.close()
     with pytest.raises(ProcessLookupError):
         os.kill(child, 0)
+
+
+async def test_closing_waits_for_a_child_whose_work_nobody_waits_for() -> None:
+    processes = TextProcesses()
+    child = await processes.run(LONG, os.getpid)
+    working = asyncio.create_task(processes.run(LONG, time.sleep, 3600))
+    await eventually(lambda: _is_busy(processes))
+    working.cancel()
+    await asyncio.gather(working, return_exceptions=True)
+    await processes.close()
+    with pytest.raises(ProcessLookupError):
+        os.kill(child, 0)
+
+
+async def _is_busy(processes: TextProcesses) -> bool:
+    return not processes._idle
 
 
 def test_a_child_ends_when_its_parent_is_killed() -> None:
