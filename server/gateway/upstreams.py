@@ -14,6 +14,9 @@ Header = tuple[bytes, bytes]
 
 _CONNECT_SECONDS = 10.0
 _KEPT_CONNECTIONS = 64
+_MOST_CLOSED = 2
+"""Maximum kept connections that a request finds closed; behind a restarted provider, all of them are."""
+_CLOSED = (httpx2.RemoteProtocolError, httpx2.ReadError, httpx2.WriteError)
 # RFC 9110, 7.6.1: they concern one connection.
 _OF_CONNECTION = frozenset(
     "connection keep-alive proxy-authenticate proxy-authorization proxy-connection te trailer transfer-encoding"
@@ -62,9 +65,7 @@ class Upstreams:
         Raises Unavailable if the provider does not answer, and InvalidInput for an address that cannot be written.
         """
         try:
-            # Not by the client's methods, which would add headers of their own.
-            request = httpx2.Request(method, address, headers=[*headers], content=body)
-            answer = await self._http.send(request, stream=True)
+            answer = await self._answered(method, address, headers, body)
         except httpx2.InvalidURL as error:
             raise InvalidInput(f"The gateway cannot send a request to this address: {error}.") from error
         except httpx2.TransportError as error:
@@ -74,6 +75,28 @@ class Upstreams:
             yield answer
         finally:
             await answer.aclose()
+
+    async def _answered(self, method: str, address: str, headers: Sequence[Header], body: bytes) -> httpx2.Response:
+        """Return the beginning of an answer.
+
+        A request to which nothing comes on a kept connection is sent again: the provider closed that connection, which
+        it may do at any time, and has not read the request.
+        """
+        for closed_before in range(_MOST_CLOSED + 1):
+            opened: list[str] = []
+
+            async def note(event: str, _: Mapping[str, object], opened: list[str] = opened) -> None:
+                if event == "connection.connect_tcp.started":
+                    opened.append(event)
+
+            # Not by the client's methods, which would add headers of their own.
+            request = httpx2.Request(method, address, headers=[*headers], content=body, extensions={"trace": note})
+            try:
+                return await self._http.send(request, stream=True)
+            except _CLOSED:
+                if opened or closed_before == _MOST_CLOSED:
+                    raise
+        raise AssertionError("the last try has returned or raised")
 
 
 @cache
