@@ -38,7 +38,7 @@ _LOST = "Run the same command again: Postgres has undone what was half done."
 
 
 # The most tries of a migration that other transactions block, and the pause between two tries.
-_TRIES = 40
+_TRIES = 60
 _PAUSE_SECONDS = 0.5
 _OWNER = (
     "Set ESKER_DATABASE_URL to the login that owns the tables or, for the first migration, to one that may create"

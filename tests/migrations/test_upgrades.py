@@ -188,6 +188,62 @@ def test_a_migration_gives_way_to_transactions_that_hold_its_tables(
     assert pending(empty_url) == []
 
 
+_USE = ("LOCK TABLE pools IN ACCESS SHARE MODE", "SELECT count(*) FROM jobs")
+"""A request that holds one table of a migration and then reads the other one."""
+_HAS_LOOKED = "SELECT count(*) FROM pg_locks WHERE NOT granted AND clock_timestamp() - waitstart > '200 ms'"
+"""Whether a migration waits for longer than it takes to look for a deadlock."""
+
+
+def test_a_request_that_meets_a_waiting_migration_in_a_deadlock_is_answered(
+    empty_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    migrate(empty_url)
+    text = "ALTER TABLE jobs ADD COLUMN more int; ALTER TABLE pools ADD COLUMN more int;"
+    added = Migration(newest() + 1, "added", text)
+    monkeypatch.setattr(module, "migrations", lambda: [*SHIPPED, added])
+    with psycopg.connect(empty_url) as request, psycopg.connect(empty_url, autocommit=True) as looking:
+        request.execute(_USE[0])
+        working = threading.Thread(target=migrate, args=(empty_url,))
+        working.start()
+        eventually_here(lambda: looking.execute(_HAS_LOOKED).fetchone() == (1,))
+        assert request.execute(_USE[1]).fetchone() == (0,)
+        request.rollback()
+        working.join(PATIENCE)
+    assert pending(empty_url) == []
+
+
+def test_a_request_that_waits_for_a_migration_already_is_answered_after_a_deadlock(
+    empty_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    migrate(empty_url)
+    text = (
+        "ALTER TABLE jobs ADD COLUMN more int; SET LOCAL lock_timeout = 0; SELECT pg_advisory_xact_lock(7);"
+        " ALTER TABLE pools ADD COLUMN more int;"
+    )
+    added = Migration(newest() + 1, "added", text)
+    monkeypatch.setattr(module, "migrations", lambda: [*SHIPPED, added])
+    found: list[object] = []
+    with (
+        psycopg.connect(empty_url) as request,
+        psycopg.connect(empty_url) as holder,
+        psycopg.connect(empty_url, autocommit=True) as looking,
+    ):
+        request.execute(_USE[0])
+        holder.execute("SELECT pg_advisory_xact_lock(7)")
+        working = threading.Thread(target=migrate, args=(empty_url,))
+        working.start()
+        eventually_here(lambda: looking.execute(_WAITING).fetchone() == (1,))
+        asking = threading.Thread(target=lambda: found.append(request.execute(_USE[1]).fetchone()))
+        asking.start()
+        eventually_here(lambda: looking.execute(_WAITING).fetchone() == (2,))
+        holder.rollback()
+        asking.join(PATIENCE)
+        request.rollback()
+        working.join(PATIENCE)
+    assert found == [(0,)]
+    assert pending(empty_url) == []
+
+
 def test_a_table_that_is_held_too_long_is_explained(empty_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     migrate(empty_url)
     added = Migration(newest() + 1, "added", "SET LOCAL lock_timeout = 1; ALTER TABLE jobs ADD COLUMN more int;")

@@ -7,8 +7,12 @@ SELECT pg_try_advisory_lock(hashtext('esker migrate'))
 SELECT pg_advisory_lock(hashtext('esker migrate'))
 
 -- name: be_brief
--- Do not wait long for a table: requests that come later wait behind a migration, as long as it waits.
-SELECT set_config('lock_timeout', '3s', true)
+-- Do not wait long for a table: requests that come later wait behind a migration, as long as it waits. A deadlock with a
+-- request must end the migration, which is tried again, and not the request: so the migration gives up before a request
+-- looks for a deadlock (after a second, `deadlock_timeout`), and where it may, it looks for one sooner.
+SELECT set_config('lock_timeout', '900ms', true),
+       CASE WHEN has_parameter_privilege('deadlock_timeout', 'SET')
+            THEN set_config('deadlock_timeout', '50ms', true) END
 
 -- name: create
 -- The list of migrations that were applied here.
