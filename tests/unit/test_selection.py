@@ -26,6 +26,7 @@ from esker.server.core.recall.relevance import Scale, Signals, score
 from esker.server.core.recall.rendering import recalled_line
 from esker.server.core.recall.selection import CandidateTexts, Chosen, choose, without_seen
 from esker.server.core.records import Calibration, Memory, Priority, Tier
+from esker.server.core.text.terms import asked_terms
 from esker.server.core.text.tokens import estimate_tokens
 from tests.support.records import NOON, memory, observation
 
@@ -46,11 +47,15 @@ def found(tier: Tier, text_id: str, relevance: float, alone: float | None = None
 
 
 def chosen(
-    candidates: Sequence[RankedCandidate], rows: Sequence[Memory] = (), windows: Sequence[Passage] = (), **more: Any
+    candidates: Sequence[RankedCandidate],
+    rows: Sequence[Memory] = (),
+    windows: Sequence[Passage] = (),
+    terms: Sequence[str] = ("river",),
+    **more: Any,
 ) -> Chosen:
     """Return the hits that are chosen among candidates."""
     texts = CandidateTexts({row.id: row for row in rows}, {window.id: window for window in windows}, **more)
-    return choose(best_first(candidates), texts, ["river"], NOON, limit=8)
+    return choose(best_first(candidates), texts, terms, NOON, limit=8)
 
 
 def shown(answer: Chosen, limit: int = 8, max_tokens: int | None = None) -> list[str]:
@@ -354,6 +359,35 @@ def test_an_answer_ranks_above_the_same_question_asked_before() -> None:
     relevance = {asked.id: 2.0, ordered.id: 1.8, answer.id: 1.5}
     hits = chosen([found("memory", *one) for one in relevance.items()], [asked, ordered, answer]).hits
     assert [hit.id for hit in hits] == [ordered.id, answer.id, asked.id]
+
+
+@pytest.mark.parametrize(
+    ("query", "first"),
+    [
+        ("What did Ann Lee's boat cost?", "Ann Lee"),
+        ("What did Bob pay for the boat?", "Bob"),
+        ("What did Ann Lee and Bob pay?", "Bob"),
+        ("What did a boat cost?", "Bob"),
+    ],
+)
+@pytest.mark.parametrize("colon", [": ", "："])
+def test_a_row_of_the_speaker_whom_the_question_names_ranks_above_one_of_another(
+    query: str, first: str, colon: str
+) -> None:
+    bob, ann = memory(f"Bob{colon}the river is wide."), memory(f"Ann Lee{colon}the boat was 900 euros.")
+    candidates = [found("memory", bob.id, 2.0), found("memory", ann.id, 1.7)]
+    terms = [term for forms in asked_terms(query) for term in forms]
+    hits = chosen(candidates, [bob, ann], terms=terms).hits
+    assert [hit.content.startswith(first) for hit in hits] == [True, False]
+
+
+def test_a_row_without_a_speaker_is_none_of_another_speaker() -> None:
+    note, link, said, ann = map(
+        memory, ("Ships are wide.", "https://river.example is slow.", "User said: bats fly.", "Ann: whales sing.")
+    )
+    candidates = [found("memory", row.id, 2.0 - place / 10) for place, row in enumerate((note, link, said, ann))]
+    hits = chosen(candidates, [note, link, said, ann], terms=["ann"]).hits
+    assert [hit.id for hit in hits] == [note.id, link.id, said.id, ann.id]
 
 
 def test_a_passage_with_output_that_an_agent_read_ranks_below_one_of_words() -> None:

@@ -1,5 +1,6 @@
 """Selects the hits of a recall among the candidates of both searches: relevant ones, in order, without repeats."""
 
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
@@ -21,6 +22,7 @@ from esker.server.core.sources import sources_of
 from esker.server.core.text import labels
 from esker.server.core.text.excerpts import excerpt
 from esker.server.core.text.folding import same_words_key
+from esker.server.core.text.terms import index_terms
 from esker.server.core.text.tokens import estimate_tokens
 
 # A memory covers the passage that it was taken from if it has at least this share of the passage's relevance. An
@@ -35,6 +37,10 @@ _TIME = 0.6
 _FIRM_TIME = 1.5
 # Factor for a row that records a question: it shares words with a new question, and seldom answers it.
 _QUESTION = 0.6
+# Factor for a row that another speaker said than the one whom the question names: it is seldom about that person.
+_OTHER_SPEAKER = 0.8
+# A row of a chat begins with the name of its speaker, of at most three words.
+_SPEAKER = re.compile(r"([^\W\d_][^\s:：]{0,30}(?: [^\s:：]{1,30}){0,2})(?::\s|：)")
 # Factor for a passage with content that an agent read: it often shares words with a question, and seldom answers it.
 _OUTPUT = 0.75
 # Weight of the prior, so small that it only breaks ties.
@@ -96,7 +102,9 @@ def choose(
     current = [one for one in found if not texts.outdated.get(one.id)]
     relevant = above_floor(current)
     left_out = below_floor(current, relevant)
-    relevant = _newest_of_ties_first((_with_text_evidence(one, texts, window, firm=firm) for one in relevant), texts)
+    by_others = _by_others(texts.memories, query_terms)
+    timely = (_with_text_evidence(one, texts, window, firm=firm, by_others=by_others) for one in relevant)
+    relevant = _newest_of_ties_first(timely, texts)
     by_id = {one.id: one for one in relevant}
     hits: list[Hit] = []
     relevance_of: dict[str, float] = {}
@@ -161,18 +169,33 @@ def _said_at(one: RankedCandidate, texts: CandidateTexts) -> datetime:
 
 
 def _with_text_evidence(
-    one: RankedCandidate, texts: CandidateTexts, window: Window | None, *, firm: bool
+    one: RankedCandidate,
+    texts: CandidateTexts,
+    window: Window | None,
+    *,
+    firm: bool,
+    by_others: AbstractSet[str],
 ) -> RankedCandidate:
     """Return a candidate with the parts of its relevance that need its text: how well it fits the time, and its prior.
 
-    The time in a question raises the relevance of an answer, and never makes a text an answer.
+    The time in a question raises the relevance of an answer, and never makes a text an answer. Rows `by_others` are
+    those of other speakers than the question names.
     """
     memory = texts.memories.get(one.id)
     its_prior = 0.0 if memory is None else prior(memory.kind, memory.priority)
     time = _closeness(one, texts, window) if window else one.time
-    timeless = one.relevance * _usefulness(memory or texts.passages[one.id])
+    speaker = _OTHER_SPEAKER if one.id in by_others else 1.0
+    timeless = one.relevance * _usefulness(memory or texts.passages[one.id]) * speaker
     relevance = timeless * (1 + (_FIRM_TIME if firm else _TIME) * time) + _PRIOR * its_prior
     return one._replace(relevance=relevance, time=time, prior=its_prior)
+
+
+def _by_others(rows: Mapping[str, Memory], query_terms: Sequence[str]) -> set[str]:
+    """Return the rows of other speakers than the only one whom the query names, by their ids; none if it names more."""
+    speakers = {row.id: said[1] for row in rows.values() if (said := _SPEAKER.match(labels.without_label(row.content)))}
+    asked = set(query_terms)
+    named = {name for name in set(speakers.values()) if (terms := index_terms(name)) and asked.issuperset(terms)}
+    return {row_id for row_id, name in speakers.items() if name not in named} if len(named) == 1 else set()
 
 
 def _usefulness(text: Memory | Passage) -> float:
