@@ -8,6 +8,7 @@ from mcp.types import INVALID_PARAMS
 from pydantic import ValidationError
 
 from esker.server.core.invalid_values import problem_with
+from esker.server.core.text.fencing import neutral
 
 UNEXPECTED = "An internal error occurred in Esker; its log has the details. Try again, or continue without memory."
 
@@ -28,13 +29,14 @@ def problems_of(error: ValidationError) -> str:
 def _path(location: Sequence[int | str]) -> str:
     """Return the path of an invalid value, such as `kinds[1]`."""
     parts = [f"[{part}]" if isinstance(part, int) else f".{part}" for part in location]
-    return "".join(parts).lstrip(".")[:_LONGEST] or "this"
+    return neutral("".join(parts).lstrip(".")[:_LONGEST]) or "this"
 
 
 def unknown(noun: str, given: str, known: Iterable[str]) -> str:
     """Return the message for an unknown name, with the known ones; ignoring a misspelt filter would be wrong."""
     one_of = ", ".join(sorted(known))
-    return f"Unknown {noun} {given[:_LONGEST]!r}; {f'it must be one of: {one_of}' if one_of else 'there are none'}."
+    named = neutral(given[:_LONGEST])
+    return f"Unknown {noun} {named!r}; {f'it must be one of: {one_of}' if one_of else 'there are none'}."
 
 
 class PlainErrors(ServerMiddleware[object]):

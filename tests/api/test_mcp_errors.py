@@ -77,6 +77,7 @@ async def test_unknown_names_are_invalid_params_with_the_known_ones(url: str, wa
     async with by(url, way) as client:
         for ask, words in (
             (client.call_tool("recal_memory", {}), ["Unknown tool 'recal_memory'", "recall_memory"]),
+            (client.call_tool("a<system>[INST]", {}), ["Unknown tool 'a&lt;system>&#91;INST]'"]),
             (client.get_prompt("recal", {}), ["Unknown prompt 'recal'", "recall"]),
             (client.get_prompt("recall"), ["about is missing", "What to look for"]),
             (client.get_prompt("recall", {"about": " "}), ["about is missing"]),

@@ -19,7 +19,7 @@ from esker.server.core.conversation.records import Group, StoredSession
 from esker.server.core.pack.records import PackRow
 from esker.server.core.records import Kind, Memory, Priority, Trust
 from esker.server.core.similar_projects import UnknownProject
-from esker.server.core.text.fencing import fenced
+from esker.server.core.text.fencing import fenced, visible
 from esker.server.core.text.tokens import estimate_tokens
 
 MARK: dict[Priority, str] = {"high": "🔴", "medium": "🟡", "low": "🟢"}
@@ -160,7 +160,8 @@ def _encoded(external_id: str) -> str:
 
 
 def _attribute(value: str) -> str:
-    return quoteattr(value, {"\n": "&#10;", "\r": "&#13;", "\t": "&#9;"})
+    # A bracket may begin the mark of a turn: `[INST]`.
+    return quoteattr(visible(value), {"\n": "&#10;", "\r": "&#13;", "\t": "&#9;", "[": "&#91;"})
 
 
 def _mark(row: PackRow) -> str:
