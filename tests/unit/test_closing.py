@@ -1,5 +1,7 @@
 """An agent's report of a turn becomes rows: findings, results, what is left, and nothing that is only proposed."""
 
+from dataclasses import replace
+
 import pytest
 
 from esker.server.core.conversation.records import Role
@@ -386,6 +388,41 @@ def test_an_open_end_that_many_later_reports_pass_over_is_no_longer_open() -> No
 
     assert [fact.category for fact in after(4) if "search.py" in fact.content] == ["next_step"]
     assert not [fact for fact in after(5) if "search.py" in fact.content]
+
+
+def test_an_open_end_of_an_earlier_row_that_many_later_reports_pass_over_is_replaced() -> None:
+    row = observation(f"Assistant left open: {OPEN_END}", trust="assistant", category="next_step")
+
+    def replaced_after(reports: int) -> list[str]:
+        fixed = facts(("assistant", "Fixed `page.py`: the port is 8001 now."))
+        work = [replace(fixed[0], source_seqs=(seq,)) for seq in range(1, reports + 1)]
+        return [fact.replaces for fact in with_closed_ends(work, [row]) if fact.replaces]
+
+    assert replaced_after(4) == []
+    assert replaced_after(6) == [row.id]
+
+
+def test_a_sentence_that_leans_on_what_is_left_is_left_open_too() -> None:
+    said = "The next big task is the import of `orders.csv` with 40,000 rows. This is the largest remaining package."
+    found = facts(("user", "How is it?"), ("assistant", said))
+    assert {fact.category for fact in found} == {"next_step"}
+
+
+def test_an_item_of_a_proposal_is_proposed_though_it_names_something_put_off() -> None:
+    said = "Want me to do this? The changes would be:\n1. `run_job()` in `jobs.py` returns whether it was deferred"
+    assert not [fact for fact in facts(("user", "Can we see it?"), ("assistant", said)) if "run_job" in fact.content]
+
+
+def test_the_version_below_a_pasted_error_is_no_request_and_the_error_is_answered() -> None:
+    error = "Error: ENOENT: no such file, open '/srv/shop/src/rates.json'"
+    pasted = f"{error}\n    at load (src/rates.ts:12:3)\n\nNode.js v23.4.0"
+    answer = "The rates.ts is now in `money/` so the path to rates.json is wrong."
+    closing = "The issue is that `__dirname` is now `money/`, so `dirname(__dirname)` goes to `src/`."
+    edit = {"type": "tool_use", "id": "t1", "name": "Edit", "input": {"file_path": "a.ts"}}
+    work = [{"type": "text", "text": answer}, edit]
+    found = facts(("user", pasted), ("assistant", work), ("tool", result("ok")), ("assistant", closing))
+    assert f"Assistant found: {answer}" in {fact.content for fact in found}
+    assert not [fact for fact in found if "v23" in fact.content]
 
 
 def test_a_list_of_changed_files_is_no_outcome_and_what_was_changed_in_one_is() -> None:

@@ -57,6 +57,8 @@ _LONGEST_LEAD = 120
 _SENTENCE_END = re.compile(r"[.!?。！？]\s")
 # Lines of a header or a chat that show that a text is a mail or a chat.
 _FEWEST_LINES = 2
+# The name and version with which a program ends what it wrote.
+_VERSION = re.compile(r"[A-Za-z][\w.+-]{0,40} v?\d+(?:\.\d+){1,3}[\w.+-]{0,20}")
 _MARKS = re.compile(r"[*`_]")
 _SPACE = re.compile(r"\s+")
 
@@ -187,10 +189,11 @@ def _read(text: str, answered: _Answered) -> tuple[str, tuple[str, ...]]:
     """Return the person's own words in a text, and the lines that it quotes."""
     own: list[str] = []
     quoted: list[str] = []
-    presented = False
+    presented = after_output = False
     for paragraph in _paragraphs(text):
         lines = paragraph.splitlines()
-        output = output_lines(lines)
+        output = [True] if after_output and _VERSION.fullmatch(paragraph.strip()) else output_lines(lines)
+        after_output = output[-1]
         if _is_fenced(paragraph) or presented or sum(output) > _MOSTLY * len(lines) or behind_error(lines, output):
             # A person's remark can follow the pasted lines, or precede them.
             is_whole = presented or _is_fenced(paragraph) or not any(output)

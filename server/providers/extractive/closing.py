@@ -100,16 +100,19 @@ def closing_message(work: Sequence[StoredMessage]) -> StoredMessage | None:
     return None
 
 
-def reported_facts(work: Sequence[StoredMessage], request: str | None, asked_by: int | None) -> list[Fact]:
+def reported_facts(
+    work: Sequence[StoredMessage], request: str | None, asked_by: int | None, *, shows_error: bool = False
+) -> list[Fact]:
     """Return the facts that an agent reports in a turn; `asked_by` is the number of the message with the request.
 
     The closing message is read whole. Of the messages before it only what weighs most is kept, first of all the direct
-    answer to the request: the first message that reports anything. Temporary work is not kept.
+    answer to the request, or to the error that the user pasted without one (`shows_error`): the first message that
+    reports anything. Temporary work is not kept.
     """
     closing = closing_message(work)
     wanted = [said for said in split_sentences(request or "") if not cues.asks(said)]
     temporary = any(map(cues.TEMPORARY.search, wanted))
-    answers = bool(request)
+    answers = bool(request) or shows_error
     changes = any(path for message in work for path in changed_files(message))
     facts: list[Fact] = []
     for place, message in enumerate([each for each in work if each.role == "assistant" and spoken(each.content)]):
@@ -209,7 +212,9 @@ def _report(said: Statement) -> _Report | None:
     if (kind == "done" and _only_files(text)) or (kind == "found" and not above and _only_names(text)):
         return None
     if not above and said.before and leans(text) and _goes_on(said.before):
-        text = f"{cues.OPENING.sub('', said.before).strip()} {text}"
+        before = cues.OPENING.sub("", said.before).strip()
+        kind = "open" if kind == "found" and _kind(said, before) == "open" else kind
+        text = f"{before} {text}"
     points = weight(f"{above}: {text}" if above else text) - bool(cues.GUESS.search(text))
     points -= 2 * any(map(cues.HEADING_FORMER.search, (text, said.topic, *said.headings[-1:])))
     points += (kind in ("done", "open")) + bool(cues.NEXT_STEP.search(text))
@@ -267,6 +272,8 @@ def _kind(said: Statement, text: str) -> Kind:
     """Return the kind of a statement: by its own words, else by its heading and introduction."""
     above = f"{' '.join(said.headings[-1:])} {said.topic}"
     tells_done = cues.HEADING_DONE.match(said.topic or " ".join(said.headings[-1:]))
+    if said.is_item and cues.WOULD.search(said.topic) and not cues.HEADING_OPEN.search(above):
+        return "proposed"
     if (cues.HEADING_OPEN.search(above) and not tells_done) or cues.NEXT_STEP.search(_ASIDE.sub("", _masked(text))):
         return "open"
     if _is_proposed(said, text):
@@ -400,11 +407,18 @@ def _is_told(
 
 
 def with_closed_ends(facts: Sequence[Fact], previous: Sequence[Memory]) -> list[Fact]:
-    """Return facts, each with the open end among the session's earlier rows that it reports as done or lists again."""
+    """Return facts, each with the open end among the session's earlier rows that it reports as done or lists again.
+
+    Once many reports have passed over an open end, the next outcome replaces it.
+    """
     ends = {row.id: _marks(row.content) for row in previous if row.category == "next_step" and row.trust == "assistant"}
     closed: list[Fact] = []
+    reports: set[int] = set()
     for fact in facts:
         end = next((name for name, marks in ends.items() if _closes(fact, marks[0])), None)
+        if fact.category == "outcome" and fact.trust == "assistant":
+            reports.add(fact.source_seqs[-1])
+            end = end or (next(iter(ends), None) if len(reports) >= _PASSED_OVER else None)
         if end:
             del ends[end]
             fact = replace(fact, replaces=end)

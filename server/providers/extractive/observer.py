@@ -131,7 +131,8 @@ def _turn_facts(turn: _UserTurn, calls: dict[str, tools.ToolCall], before: Seque
     if turn.opening:
         yield from _user_facts(turn.opening, before)
     asked_by = turn.opening.message.seq if turn.opening else None
-    reported = reported_facts(turn.work, turn.request, asked_by)
+    shows_error = bool(turn.opening and turn.opening.errors)
+    reported = reported_facts(turn.work, turn.request, asked_by, shows_error=shows_error)
     if turn.opening:
         yield from _adopted(turn.opening, turn.work, reported)
     changed = _changed_files(turn, cwd)
