@@ -14,6 +14,7 @@ from esker.server.core.records import Space
 from esker.server.core.worker_health import LOADING, RUNNING, WAITING, state_line
 from esker.server.db.listening import listening
 from esker.server.providers.roles import Embedder
+from esker.server.usecases.bring_forward import bring_rows_forward
 from esker.server.usecases.build_vector_indexes import index_large_tiers, probe_indexes
 from esker.server.usecases.embed import (
     PAUSE,
@@ -73,10 +74,14 @@ async def _work(
 ) -> None:
     wake, stop = signals.wake, signals.stop
     backfill = Backfill(parts, embedder, space, wake, tell)
+    set_back = parts.database.clock.times_set_back
     try:
         while not stop.is_set():
             wake.clear()
             parts.pulse.beat(parts.clock())
+            if set_back != parts.database.clock.times_set_back:
+                set_back = parts.database.clock.times_set_back
+                signals.upkeep.set()
             try:
                 await _drain(parts, backfill, space, signals, adopt=adopt)
             except EmbedderDown as error:
@@ -99,6 +104,7 @@ async def _drain(parts: Parts, backfill: Backfill, space: Space, signals: _WakeS
             await register(parts, space, or_retired=False)
         await index_large_tiers(parts)
         if signals.upkeep.is_set():
+            await bring_rows_forward(parts, space)
             await keep_up(parts, space)
             await probe_indexes(parts)
             signals.upkeep.clear()

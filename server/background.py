@@ -13,6 +13,7 @@ from esker.server.core.records import JobKind, Lease
 from esker.server.core.tracing import span
 from esker.server.db.listening import listening
 from esker.server.store.jobs import job_name
+from esker.server.usecases.bring_forward import bring_jobs_forward
 from esker.server.usecases.cut_passages import cut_all_behind
 from esker.server.usecases.expire import mark_expired
 from esker.server.usecases.observe import observe_leased
@@ -110,10 +111,17 @@ async def watch_loop(parts: Parts) -> None:
 async def keep_up(parts: Parts) -> None:
     """Mark expired memories, extend quarantines and index late passages, every minute, until cancelled.
 
-    Once an hour, delete what the pools do not keep any longer.
+    Once an hour, delete what the pools do not keep any longer. At the start, and after the clock of the database was
+    set back, schedule anew what would wait for the former time.
     """
     retained: datetime | None = None
+    set_back: int | None = None
     while True:
+        # A clock that was set back before this server started is not known.
+        if set_back != parts.database.clock.times_set_back:
+            set_back = parts.database.clock.times_set_back
+            retained = None
+            await _upkeep(bring_jobs_forward, parts)
         if retained is None or parts.clock() >= retained + _RETENTION_PAUSE:
             retained = parts.clock()
             await _upkeep(retain_all, parts)

@@ -13,6 +13,9 @@ Clock = Callable[[], datetime]
 EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
 LATEST = datetime(2200, 1, 1, tzinfo=UTC)
 
+# A clock that goes back by more was set, and what was scheduled by it before may be far away.
+_SET_BACK = timedelta(minutes=1)
+
 
 def system_clock() -> datetime:
     """Return the present time in UTC."""
@@ -27,6 +30,8 @@ class SharedClock:
 
     def __init__(self) -> None:
         self._reading: tuple[datetime, float] | None = None
+        self.times_set_back = 0
+        """How often the clock of the database was set back by more than a minute."""
 
     def __call__(self) -> datetime:
         """Return the present time in UTC."""
@@ -36,6 +41,8 @@ class SharedClock:
         """Note the database's time, and when it was asked and answered, in monotonic seconds."""
         between = (asked + answered) / 2
         known = self._at(between)
+        if known is not None and known - said > _SET_BACK:
+            self.times_set_back += 1
         # A reading is uncertain by the duration of its query, so a smaller difference does not correct the clock.
         if known is None or abs(known - said) > timedelta(seconds=(answered - asked) / 2):
             self._reading = (said, between)

@@ -216,6 +216,14 @@ async def resume_paused(connection: Connection, now: datetime) -> None:
         await connection.execute(SQL["notify"])
 
 
+async def bring_forward(connection: Connection, now: datetime) -> int:
+    """Schedule anew the jobs that were created later than now; return how many."""
+    count = (await connection.execute(SQL["bring_forward"], {"now": now})).rowcount
+    if count:
+        await connection.execute(SQL["notify"])
+    return count
+
+
 async def pools_with_work(database: Database, kinds: Sequence[JobKind], now: datetime) -> list[str]:
     """Return the pools with a job of these kinds that can run, the longest waiting first."""
     rows = await database.ask(WORK["pools_with_jobs"], {"kinds": list(kinds), "now": now})

@@ -227,6 +227,14 @@ async def pools_without(database: Database, space: Space, *, or_retired: bool) -
     return [str(row["pool_id"]) for row in rows]
 
 
+async def bring_forward(
+    connection: Connection, space: str, now: datetime, *, untried: datetime, tried: datetime
+) -> int:
+    """Make rows due that wait for a later time than `untried` or, if they were tried, than `tried`; return how many."""
+    values = {"space": space, "now": now, "untried": untried, "tried": tried}
+    return (await connection.execute(SQL["bring_forward"], values)).rowcount
+
+
 async def bury(connection: Connection, space: str, most: int, now: datetime) -> None:
     """Mark rows dead whose worker has died `most` times."""
     await connection.execute(SQL["bury"], {"space": space, "most": most, "now": now})

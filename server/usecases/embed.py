@@ -24,7 +24,8 @@ MAX_ATTEMPTS = 8
 PAUSE = timedelta(seconds=60)
 """How long the worker does not call a provider that was down."""
 _COOLDOWN = timedelta(minutes=5)
-_LONGEST_COOLDOWN = timedelta(hours=1)
+LONGEST_COOLDOWN = timedelta(hours=1)
+"""How long a row waits at most after a failure."""
 _LEASE = timedelta(minutes=5)
 """How long a claim lasts: longer than to isolate a row that makes a provider hang."""
 _RESERVE = timedelta(minutes=2)
@@ -152,7 +153,7 @@ async def _give_back(parts: Parts, claimed: ClaimedRows, error: str | None, not_
 
 def cooldown(attempts: int) -> timedelta:
     """Return how long to wait after a number of failures of a row: 5 minutes, doubling up to an hour."""
-    return min(_LONGEST_COOLDOWN, _COOLDOWN * 2 ** min(attempts - 1, 8))
+    return min(LONGEST_COOLDOWN, _COOLDOWN * 2 ** min(attempts - 1, 8))
 
 
 async def pools_with_work(parts: Parts, space: Space) -> list[str]:

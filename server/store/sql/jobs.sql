@@ -167,6 +167,16 @@ WITH held AS (
 )
 UPDATE jobs j SET run_after = %(now)s FROM held WHERE j.kind = held.kind AND j.subject = held.subject
 
+-- name: bring_forward
+-- Schedule anew what was scheduled before the clock was set back: jobs that were created at a time that has not come yet.
+-- Each keeps its pause.
+WITH held AS (
+    SELECT kind, subject FROM jobs WHERE state = 'ready' AND created_at > %(now)s
+    ORDER BY subject, kind FOR NO KEY UPDATE
+)
+UPDATE jobs j SET run_after = %(now)s + greatest(j.run_after - j.created_at, interval '0'), created_at = %(now)s
+FROM held WHERE j.kind = held.kind AND j.subject = held.subject
+
 -- name: notify
 -- Wake the job runners.
 SELECT pg_notify('esker_jobs', '')

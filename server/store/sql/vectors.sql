@@ -246,6 +246,18 @@ WITH held AS (
 UPDATE embedding_attempts a SET dead = false, attempts = 0, not_before = %(now)s
 FROM held WHERE a.space = held.space AND a.number = held.number
 
+-- name: bring_forward
+-- Make rows due that wait for longer than any cooldown, as they do when the clock was set back: `untried` and `tried` are
+-- the latest times for which a row can wait.
+WITH held AS (
+    SELECT number FROM embedding_attempts
+    WHERE space = %(space)s AND NOT dead AND not_before > CASE attempts WHEN 0 THEN %(untried)s::timestamptz
+                                                                          ELSE %(tried)s::timestamptz END
+    ORDER BY tier DESC, number FOR UPDATE
+)
+UPDATE embedding_attempts a SET not_before = %(now)s
+FROM held WHERE a.space = %(space)s AND a.number = held.number
+
 -- name: waiting
 -- How many rows wait for a vector in the active space, without dead ones.
 SELECT count(*) FROM embedding_attempts
