@@ -235,12 +235,13 @@ class Database:
     ) -> list[DictRow]:
         """Run one statement that belongs to no pool and return its rows. Raises Unavailable.
 
-        `wait_seconds`: how long to wait for a connection, if not as long as usual.
+        `wait_seconds`: how long to wait for a connection, and then for an answer, if not as long as usual.
         """
         async with self._connection(wait_seconds) as connection, connection.cursor(row_factory=dict_row) as cursor:
-            async with outside_pools(connection):
-                await cursor.execute(statement, values)
-            return await cursor.fetchall() if cursor.description else []
+            with connection.waiting(min(wait_seconds or self._answer_seconds, self._answer_seconds)):
+                async with outside_pools(connection):
+                    await cursor.execute(statement, values)
+                return await cursor.fetchall() if cursor.description else []
 
     async def reconnect(self) -> None:
         """Open every connection anew before its next use: these lead to a former primary, and would do so for ever."""

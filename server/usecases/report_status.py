@@ -146,7 +146,11 @@ async def backlog(parts: Parts) -> dict[str, float]:
 
 
 async def operations(parts: Parts) -> list[Measure]:
-    """Return what an operator watches in all pools together. Raises Unavailable."""
+    """Return what an operator watches in all pools together.
+
+    Raises Unavailable, and soon: a scraper waits ten seconds for its answer, and its key was looked for before.
+    """
+    await inspection.serving(parts.database)
     return await jobs.operations(parts.database, parts.clock())
 
 

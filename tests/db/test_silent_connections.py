@@ -9,10 +9,15 @@ from contextlib import suppress
 import psycopg
 import pytest
 
+from esker.server.app import make_parts
+from esker.server.core.config.settings import Settings
 from esker.server.core.errors import Unavailable
 from esker.server.db import database as databases
+from esker.server.db.connection import ANSWER_SECONDS
 from esker.server.db.database import Database
+from esker.server.usecases.report_status import operations
 from tests.support.silent_network import SilentNetwork, silent_network
+from tests.support.waiting import PATIENCE
 
 ONE = "SELECT 1 AS one"
 
@@ -46,6 +51,24 @@ async def test_idle_connections_that_went_silent_are_not_handed_out(
         assert await database.ask(ONE) == [{"one": 1}]
         network.go_silent()
         assert await database.ask(ONE) == [{"one": 1}]
+
+
+async def test_a_probe_waits_no_longer_than_it_says_for_a_connection_that_went_silent(network: SilentNetwork) -> None:
+    async with Database(network.url, connections=1) as database, asyncio.timeout(ANSWER_SECONDS / 2):
+        await database.ask(ONE)
+        network.go_silent()
+        with pytest.raises(Unavailable, match="The database cannot answer"):
+            await database.ask(ONE, wait_seconds=0.3)
+        assert await database.ask(ONE) == [{"one": 1}]
+
+
+async def test_figures_of_a_server_come_soon_without_the_database(network: SilentNetwork) -> None:
+    async with Database(network.url, connections=1, wait_seconds=PATIENCE) as database, asyncio.timeout(60):
+        await database.ask(ONE)
+        network.swallows = True
+        network.break_connections()
+        with pytest.raises(Unavailable):
+            await operations(make_parts(Settings.from_environment({"ESKER_EMBEDDER": "none"}), database))
 
 
 async def test_a_connection_that_answers_is_kept(network: SilentNetwork) -> None:
