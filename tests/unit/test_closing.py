@@ -351,6 +351,25 @@ def test_a_remedy_is_only_proposed_while_the_turn_changes_nothing(remedy: str) -
     assert remedy.rstrip(".") in the_fact("idx_orders", mended).content
 
 
+def test_a_remedy_in_a_note_before_the_work_is_only_proposed_though_the_turn_changes_files() -> None:
+    cause = "So `agent.push()` queues messages for the next turn."
+    note = f"{cause} The fix is simple: use `push` instead of `append` for shell commands."
+    work: list[tuple[Role, object]] = [
+        ("assistant", [{"type": "text", "text": note}]),
+        ("assistant", call("Edit", file_path="agent.ts")),
+        ("tool", result("ok")),
+        ("assistant", "Fixed: shell commands wait in `pending.ts` until the next prompt."),
+    ]
+    found = facts(("user", "Why do we append here?"), *work)
+    assert not [fact for fact in found if "instead of `append`" in fact.content]
+    assert the_fact("pending.ts", found)
+
+
+def test_possibilities_that_are_listed_below_a_question_are_no_findings() -> None:
+    said = "Were you looking for one of these? A few possibilities:\n- MacWhisper: a macOS app for transcripts"
+    assert not facts(("user", "Where is the application?"), ("assistant", f"{said}\n\nWhich one do you mean?"))
+
+
 def test_a_remedy_that_was_applied_stays_in_the_report() -> None:
     found = facts(("user", "Why is the search slow?"), ("assistant", f"- {SLOW}Fix: added the index by hand."))
     assert "added the index" in the_fact("idx_orders", found).content

@@ -27,6 +27,11 @@ def without_remedy(said: Statement) -> Statement:
     return replace(said, text=" ".join(kept)) if kept else said
 
 
+def is_remedy(said: Statement) -> bool:
+    """Whether a statement says from its first sentence on what would mend something."""
+    return _names_remedy(split_sentences(said.text)[0])
+
+
 def _names_remedy(sentence: str) -> bool:
     """Whether a sentence says what would mend something; "Fix: added an index" says what did."""
     found = cues.REMEDY.search(sentence)

@@ -17,7 +17,7 @@ from esker.server.core.records import Category, Memory
 from esker.server.core.text import labels
 from esker.server.core.text.terms import terms
 from esker.server.providers.extractive import cues
-from esker.server.providers.extractive.advice import without_procedures, without_remedy
+from esker.server.providers.extractive.advice import is_remedy, without_procedures, without_remedy
 from esker.server.providers.extractive.sentences import CODE_FENCE, clip, split_sentences, word_count
 from esker.server.providers.extractive.statements import BRACKETED, Statement, statements
 from esker.server.providers.extractive.tools import changed_files
@@ -116,7 +116,11 @@ def reported_facts(
     changes = any(path for message in work for path in changed_files(message))
     facts: list[Fact] = []
     for place, message in enumerate([each for each in work if each.role == "assistant" and spoken(each.content)]):
-        told = [each for each in _reports(message, changes=changes) if each.kind != "proposed"]
+        told = [
+            each
+            for each in _reports(message, changes=changes, is_note=message is not closing)
+            if each.kind != "proposed"
+        ]
         reports = _grouped([each for each in told if not (temporary and _is_change(each))])
         if message is closing:
             best = _best(reports, *_limits(message, request))
@@ -177,12 +181,15 @@ def _best(reports: Sequence[_Report], most: int, least: int) -> list[_Report]:
     return [reports[place] for place in sorted(chosen)]
 
 
-def _reports(message: StoredMessage, *, changes: bool = False) -> list[_Report]:
+def _reports(message: StoredMessage, *, changes: bool = False, is_note: bool = False) -> list[_Report]:
     """Return the reports in a message; in one that asks to go ahead, all behind its first proposal is proposed.
 
-    If the turn changes no file, the remedy that a statement names is only proposed.
+    If the turn changes no file, the remedy that a statement names is only proposed. So is one that begins a statement
+    of a note (`is_note`), which was written before the end of the turn.
     """
     said = list(without_procedures(statements(spoken(message.content))))
+    if changes and is_note:
+        said = [each for each in said if not is_remedy(each)]
     reports = [report for each in said if (report := _report(each if changes else without_remedy(each)))]
     proposed = next((place for place, report in enumerate(reports) if report.in_plan), len(reports))
     if not any(cues.OFFER.search(each.text) and _is_question(each.text) for each in said[-_LAST_WORDS:]):
