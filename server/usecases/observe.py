@@ -143,11 +143,11 @@ async def _next_slice(parts: Parts, lease: Lease, budget: ObserverBudget) -> Tra
     long = sum(len(message.text) + characters([*message.content]) for message in backlog)
     taken = await parts.processes.run(long, _first_slice, backlog, names, budget.transcript)
     recalled = await asyncio.to_thread(lambda: [i for message in taken for i in recalled_ids(message.content, names)])
-    terms = await asyncio.to_thread(_terms_said, taken)
+    said = await asyncio.to_thread(_terms_said, taken)
     async with parts.database.moment_pipeline(lease.pool_id) as connection:
         asked_previous = await send(connection, memories.latest_of_session(session.id, budget.previous))
         pack = await send(connection, packs.current(session.id))
-        related = await _send_related(connection, session, terms, now)
+        related = await _send_related(connection, session, said, now)
         previous, frozen = await asked_previous, await pack
         # Live rows that the agent got in its pack or by a recall.
         got = dict.fromkeys([*recalled, *(frozen.memory_ids if frozen else ())])
@@ -174,13 +174,13 @@ class _RelatedRows:
 
 
 async def _send_related(
-    connection: Connection, session: StoredSession, terms: Sequence[Sequence[str]], now: datetime
+    connection: Connection, session: StoredSession, said: Sequence[Sequence[str]], now: datetime
 ) -> _RelatedRows:
     if session.project is None:
         return _RelatedRows(answered([]), answered([]))
     place = {"session_id": session.id, "project": session.project}
     return _RelatedRows(
-        await send(connection, memories.sharing(terms, **place, now=now, limit=_MOST_RELATED)),
+        await send(connection, memories.sharing(said, **place, now=now, limit=_MOST_RELATED)),
         await send(connection, memories.latest_of_project(**place, now=now, limit=_MOST_LATEST)),
     )
 

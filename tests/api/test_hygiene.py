@@ -441,6 +441,8 @@ async def test_forgetting_a_row_while_facts_are_compared_causes_no_error(
         ("I love Tailwind.", "I hate Tailwind.", "Tailwind"),
         ("The deploy target is Fly.io.", "The deploy target is Render now.", "deploy target"),
         ("We use Redis.", "Actually, use Postgres instead of Redis.", "use Redis or Postgres"),
+        ("Сборка идёт на Jenkins.", "Мы перешли с Jenkins на GitLab CI.", "Jenkins"),
+        ("The build runs on Jenkins.", "Мы перешли с Jenkins на GitLab CI.", "Jenkins"),
     ],
 )
 @pytest.mark.parametrize("apart", ["one slice", "two slices", "two sessions"])

@@ -62,12 +62,32 @@ def test_an_everyday_sentence_shows_its_language(language: str, sentence: str) -
     assert language_of(sentence.upper()) == language
 
 
+@pytest.mark.parametrize("text", ["Сборка идёт на Jenkins.", "сборка", "Сборки"])
+def test_a_script_of_one_language_shows_it_in_a_short_text(text: str) -> None:
+    assert language_of(text) == "russian"
+    assert index_terms(text)[0] == "сборк"
+
+
+def test_a_name_has_one_stem_in_texts_of_two_scripts() -> None:
+    assert index_terms("Сборка идёт на Jenkins.")[-1] == index_terms("The build runs on Jenkins.")[-1]
+
+
 def test_every_language_is_tried() -> None:
     assert SENTENCES.keys() == STOP_WORDS.keys()
 
 
 @pytest.mark.parametrize(
-    "text", ["", "docker", "ECONNRESET auth.ts:45", "用 docker 部署容器", "1 2 3 …", "der Rhein", "le, le, le"]
+    "text",
+    [
+        "",
+        "docker",
+        "ECONNRESET auth.ts:45",
+        "用 docker 部署容器",
+        "1 2 3 …",
+        "der Rhein",
+        "le, le, le",
+        "файл ECONNRESET",
+    ],
 )
 def test_the_language_of_a_short_text_is_not_guessed(text: str) -> None:
     assert language_of(text) is None

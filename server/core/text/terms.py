@@ -16,6 +16,7 @@ import Stemmer
 from esker.server.core.text.korean import asked_word
 from esker.server.core.text.languages import (
     ENGLISH,
+    OTHER_SCRIPTS,
     STEMMERS,
     STOP_WORDS,
     language_of,
@@ -193,6 +194,8 @@ def _stem(word: str, language: str) -> str:
     """Return the stem of a word without its accents; a word with digits stays as it is."""
     if not word.isalpha():
         return word
+    if language in OTHER_SCRIPTS and word.isascii():
+        language = ENGLISH  # the name has the same stem in texts of both: "Jenkins"
     bare = without_accents(word)
     if bare in STOP_WORDS[language]:
         return bare
